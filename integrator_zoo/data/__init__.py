@@ -1,0 +1,5 @@
+"""Data sets, generated or fetched; each comes with a hash of what was used."""
+
+from .planar import PLANAR_SETS, PlanarData, planar_data
+
+__all__ = ["PLANAR_SETS", "PlanarData", "planar_data"]

@@ -1,0 +1,16 @@
+"""Training: steps scanned in one compiled call, runs split over the devices."""
+
+from .fleet import Load, run_fleet, share_out
+from .loop import Progression, advance, begin, fit, first_bad_step, parameter_count
+
+__all__ = [
+    "Load",
+    "Progression",
+    "advance",
+    "begin",
+    "first_bad_step",
+    "fit",
+    "parameter_count",
+    "run_fleet",
+    "share_out",
+]

@@ -1,0 +1,49 @@
+"""Forward Euler: the plain residual block, and its gain-matched control."""
+
+from __future__ import annotations
+
+from integrator_zoo.contract import Integrator, integrator, option
+from integrator_zoo.hookspecs import hookimpl
+
+
+@integrator(
+    "euler",
+    equation="x' = x + h F(x)",
+    reference="Euler (1768), Institutionum calculi integralis; He et al. (2016) as a network",
+    order=1,
+)
+class Euler(Integrator):
+    """The residual block itself: x' = x + h F(x). Order 1, one evaluation.
+
+    On an orbit it gains energy at every step. Not symplectic Euler (`symplectic-euler`).
+    """
+
+    def step(self, state, field, at, params):
+        return state + at.h * field(state)
+
+
+@integrator(
+    "euler-gain-matched",
+    equation="x' = x + h (1 - mu^(n-i)) F(x),  i of n sub-updates, from 0",
+    reference="control for the ledger; the gains follow from Sander et al. (2021)",
+    order=1,
+    reduces_to={"mu=0": "euler"},
+)
+class EulerGainMatched(Integrator):
+    """Euler whose sub-updates have the gains that a ledger of the same depth gives them.
+
+    In a ledger of n sub-updates, sub-update i (from 0) reaches the output with gain
+    1 - mu^(n-i): late ones are cut short. This rule has those gains and no velocity, so it tells
+    what of a ledger's short path is inertia and what is only a small gain.
+    """
+
+    mu: float = option(0.9, "the memory of the ledger that is matched", low=0.0, below=1.0)
+
+    def step(self, state, field, at, params):
+        h = at.h if self.mu == 0 else at.h * (1 - self.mu ** (at.count - at.index))
+        return state + h * field(state)
+
+
+@hookimpl
+def zoo_integrators():
+    return [Euler, EulerGainMatched]
