@@ -380,7 +380,7 @@ def observed_order(
 
     The error is the geometric mean over seven spans, from `span` to twice that, so that no chance
     zero crossing passes for accuracy. The slope is fitted to the five smallest errors that
-    rounding does not touch (above 1e-12) and that are small enough to be asymptotic (below
+    rounding does not touch and that are small enough to be asymptotic (below
     3e-2). The starting procedure is included.
     """
     counts = np.unique(np.round(2 ** np.arange(3, np.log2(most) + 0.25, 0.5)).astype(int))
@@ -398,7 +398,8 @@ def observed_order(
             errors[i] = np.exp(np.mean(logs))
             if errors[i] < 1e-12:
                 break
-    fit = np.flatnonzero((errors > 1e-12) & (errors < 3e-2))[-FITTED:]
+    rounding = np.maximum(1e-12, 2e-16 * counts)
+    fit = np.flatnonzero((errors > rounding) & (errors < 3e-2))[-FITTED:]
     steps = span / counts
     used = np.zeros(len(counts), bool)
     if len(fit) < FITTED:
