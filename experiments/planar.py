@@ -50,20 +50,19 @@ class Planar(Experiment):
     )
 
     def headline(self) -> str:
-        import jax
-
-        devices = jax.local_devices()
         return (
             f"{self.name}, depth {self.depth}, {self.steps:,} steps, "
-            f"{self.train_points:,} training and {self.test_points:,} test points, float32, "
-            f"{len(devices)} {devices[0].platform.upper()} device{'s' * (len(devices) > 1)}"
+            f"{self.train_points:,} training and {self.test_points:,} test points, float32"
         )
 
-    def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
+    def check(self) -> None:
         from integrator_zoo.data import planar_data
+
+        planar_data(self.name, 0, self.train_points, self.test_points)
+
+    def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
         from integrator_zoo.training import run_fleet
 
-        planar_data(self.name, 0, self.train_points, self.test_points)  # refuse before starting
         yield from run_fleet(jobs, self._train, progress)
 
     def _train(self, load: Load, tick: Any) -> Iterator[Result]:
@@ -110,9 +109,7 @@ class Planar(Experiment):
             def logits(params: Any, points: Any) -> Any:
                 return nnx.merge(graph, params)(points, integrator=rule)
 
-            run = advance(
-                run, lambda params: cross_entropy(logits(params, x), y), optimizer, until
-            )
+            run = advance(run, lambda params: cross_entropy(logits(params, x), y), optimizer, until)
             return run, (logits(run.params, test_x).argmax(-1) == test_y).mean()
 
         tick(0.0, "compiling")
@@ -136,7 +133,8 @@ class Planar(Experiment):
         measured, losses = jax.tree.map(np.asarray, (measured, runs.losses))
         size = parameter_count(shapes)
         evaluations = self._evaluations(graph, runs.params, load, data[2])
-        device = jax.local_devices()[0].device_kind
+        devices = jax.local_devices()
+        facts = {"dtype": "float32", "device": devices[0].device_kind, "devices": len(devices)}
         for i, job in enumerate(load.jobs):
             yield self._result(
                 job,
@@ -148,7 +146,7 @@ class Planar(Experiment):
                     "test_labels": _thin(sets[i].test_y),
                 },
                 {"parameters": size, "evaluations_per_step": evaluations},
-                {"data_hash": sets[i].digest(), "dtype": "float32", "device": device},
+                {"data_hash": sets[i].digest(), **facts},
                 (compile_seconds, run_seconds),
             )
 

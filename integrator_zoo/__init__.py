@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     )
     from .depth import integrate
     from .errors import PluginError, ZooError
-    from .lab import Experiment, experiment
     from .hookspecs import hookimpl
+    from .lab import Experiment, experiment
     from .registry import get, register
     from .training import fit, parameter_count
 

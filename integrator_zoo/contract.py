@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from .options import Options, declare, option
 
@@ -49,7 +49,8 @@ State = Any
 Params = Mapping[str, Array]
 
 
-class Step(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Step:
     """Where in depth a step stands."""
 
     t: Any
@@ -157,7 +158,7 @@ class Moving(NamedTuple):
 class MovingIntegrator(Integrator):
     """A rule with a velocity: the state is `Moving(x, v)`, at rest unless a velocity is given."""
 
-    def init(self, x0: Array, field: Field, at: Step, velocity: Array | None = None) -> Moving:
+    def init(self, x0: Array, field: Field, at: Step, velocity: Array | None = None) -> State:
         return Moving(x0, 0 * x0 if velocity is None else velocity)
 
     def position(self, state: State) -> Array:
@@ -173,7 +174,6 @@ class MovingIntegrator(Integrator):
 _I = TypeVar("_I", bound=Integrator)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(option,))
 def integrator(
     name: str,
     *,
@@ -181,7 +181,7 @@ def integrator(
     reference: str,
     order: int | None,
     evaluations: int | None = 1,
-    evaluations_shared: int | None | Literal["same"] = "same",
+    evaluations_shared: int | Literal["same"] | None = "same",
     dynamics: Literal["first", "second"] = "first",
     inverse: Literal["none", "algebraic", "exact"] = "none",
     symplectic: bool = False,
@@ -236,5 +236,3 @@ def traced_options(rule: Integrator) -> dict[str, float]:
         for name, value in values.items()
         if type(value) is float and f"{name}={value:g}" not in limits
     }
-
-

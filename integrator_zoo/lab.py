@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeVar
 
 from .contract import Integrator
 from .options import Options, declare, option
@@ -86,6 +86,9 @@ class Experiment(Options, ABC):
     random: ClassVar[bool] = True
     """False where nothing is drawn, so that a second seed would repeat the first."""
 
+    def check(self) -> None:
+        """Raise ZooError where settings do not fit together, before anything is run or written."""
+
     @abstractmethod
     def headline(self) -> str:
         """One line that describes the setting, with units, printed above the table."""
@@ -106,7 +109,6 @@ class Experiment(Options, ABC):
 _E = TypeVar("_E", bound=Experiment)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(option,))
 def experiment(
     name: str,
     *,

@@ -40,11 +40,10 @@ def option(
         choices: the allowed strings.
     """
     bounds = {"low": low, "above": above, "high": high, "below": below}
-    return dataclasses.field(
-        default=default, metadata={"help": help, "choices": choices, **bounds}
-    )
+    return dataclasses.field(default=default, metadata={"help": help, "choices": choices, **bounds})
 
 
+@typing.dataclass_transform(frozen_default=True)
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Base of every class whose fields are options.

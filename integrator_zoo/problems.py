@@ -43,7 +43,7 @@ class Problem(Options, ABC):
     def exact(self, times: np.ndarray) -> np.ndarray:
         """Exact positions [len(times), features] in float64."""
 
-    def energy(self, x: Array, v: Array) -> Array | None:
+    def energy(self, x: Any, v: Any) -> Any:
         """A conserved quantity of positions and velocities [..., features]; None without one."""
         return None
 
@@ -238,9 +238,7 @@ def _reference(field: Any, start: Sequence[float], times: np.ndarray) -> np.ndar
     times = np.asarray(times, float)
     order = np.argsort(times)
     span = (0.0, float(times.max()) or 1.0)
-    found = solve_ivp(
-        field, span, start, "DOP853", t_eval=times[order], rtol=1e-13, atol=1e-14
-    )
+    found = solve_ivp(field, span, start, "DOP853", t_eval=times[order], rtol=1e-13, atol=1e-14)
     return found.y.T[np.argsort(order)]
 
 
@@ -338,9 +336,7 @@ UNROLL = 16
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def final_position(
-    rule: Integrator, lifted: Lifted, h: Any, steps: Any, x0: Any, v0: Any
-) -> Array:
+def final_position(rule: Integrator, lifted: Lifted, h: Any, steps: Any, x0: Any, v0: Any) -> Array:
     """Only the last position; the number of steps is traced, so one compilation serves all."""
     return integrate(
         rule,

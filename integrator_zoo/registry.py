@@ -173,7 +173,8 @@ def _dist(point: importlib.metadata.EntryPoint) -> tuple[str, str]:
 
 def _import_file(module_name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise PluginError("it is not a Python source file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     spec.loader.exec_module(module)

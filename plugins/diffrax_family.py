@@ -93,6 +93,7 @@ class DiffraxAdaptive(Integrator):
             throw=False,
         )
         reached = solution.result == diffrax.RESULTS.successful
+        assert solution.ys is not None
         return jnp.where(reached, solution.ys[0], jnp.nan).astype(state.dtype)
 
 

@@ -43,7 +43,7 @@ class Leapfrog(MovingIntegrator, Invertible):
 
     def init(self, x0, field, at, velocity=None):
         start = super().init(x0, field, at, velocity)
-        return Driven(*start, field(x0)) if at.shared else start
+        return Driven(start.x, start.v, field(x0)) if at.shared else start
 
     def step(self, state, field, at, params):
         force = state.force if at.shared else field(state.x)

@@ -104,7 +104,7 @@ class NGPTLite(SphereIntegrator):
     reduces_to={"mu=0": "ngpt-lite"},
 )
 class NGPTLedger(SphereIntegrator):
-    """A ledger on the sphere: the velocity lives in the ambient space, the position is retracted."""
+    """A ledger on the sphere: an ambient velocity, and a position that is retracted."""
 
     mu: float = option(0.9, "memory of the velocity; friction is 1 - mu", low=0.0, below=1.0)
 

@@ -12,7 +12,6 @@ from jax import Array
 from ..contract import Integrator
 from ..depth import initial_parameters, integrate
 from ..errors import ZooError
-from ..trajectory import Trajectory
 
 MakeParts = Callable[[nnx.Rngs], nnx.Module | Sequence[nnx.Module]]
 
@@ -107,15 +106,16 @@ class ResidualStack(nnx.Module):
             mark: every field value is passed through it (see `depth.count_evaluations`).
         """
         graph, weights = nnx.split(self.parts)
-        random = self.masks is not None and _in_training(self.parts)
-        if random and key is None:
+        if self.masks is None or not _in_training(self.parts):
+            key = None
+        elif key is None:
             key = self.masks.dropout()
         rule = integrator or self.integrator
 
         def branch(part: int) -> Callable[[Any, Any, Array], Array]:
             def evaluate(layer_weights: Any, index: Any, position: Array) -> Array:
                 module = nnx.merge(graph, layer_weights)[part]
-                if random:
+                if key is not None:
                     nnx.reseed(module, dropout=jax.random.fold_in(key, index))
                 force = _pure_call(module, position)
                 return force if mark is None else mark(force)
@@ -134,7 +134,7 @@ class ResidualStack(nnx.Module):
             else None,
             velocity=velocity,
             tied=self.tied,
-            shared=self.tied and len(self.parts) == 1 and not random,
+            shared=self.tied and len(self.parts) == 1 and key is None,
             axis=self.axis,
             collect=collect,
             memory=self.memory,
@@ -179,6 +179,4 @@ def _has_random(module: Any) -> bool:
 
 def _in_training(module: Any) -> bool:
     """Whether any sub-module would draw a mask."""
-    return any(
-        getattr(m, "deterministic", None) is False for _, m in nnx.iter_modules(module)
-    )
+    return any(getattr(m, "deterministic", None) is False for _, m in nnx.iter_modules(module))

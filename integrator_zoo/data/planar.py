@@ -31,7 +31,9 @@ class PlanarData(NamedTuple):
         return hashlib.sha256(b"".join(part.tobytes() for part in self)).hexdigest()[:16]
 
 
-def planar_data(name: str, seed: int, train_points: int = 1024, test_points: int = 2048) -> PlanarData:
+def planar_data(
+    name: str, seed: int, train_points: int = 1024, test_points: int = 2048
+) -> PlanarData:
     """The data of a seed: generator 1000 + seed, training points drawn first, then test points.
 
     Raises:
@@ -41,7 +43,9 @@ def planar_data(name: str, seed: int, train_points: int = 1024, test_points: int
         raise unknown("planar data set", name, PLANAR_SETS)
     for points in (train_points, test_points):
         if points < 2 or points % 2:
-            raise ZooError(f"{points} points cannot make two equal classes.", "Give an even number.")
+            raise ZooError(
+                f"{points} points cannot make two equal classes.", "Give an even number."
+            )
     rng = np.random.default_rng(1000 + seed)
     train = PLANAR_SETS[name](rng, train_points // 2)
     test = PLANAR_SETS[name](rng, test_points // 2)

@@ -1,7 +1,7 @@
 """Training: steps scanned in one compiled call, runs split over the devices."""
 
 from .fleet import Load, run_fleet, share_out
-from .loop import Progression, advance, begin, fit, first_bad_step, parameter_count
+from .loop import Progression, advance, begin, first_bad_step, fit, parameter_count
 
 __all__ = [
     "Load",

@@ -1,0 +1,215 @@
+"""The commands. Heavy imports happen inside them, so that help is instant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ZooError, unknown
+from . import output
+
+if TYPE_CHECKING:
+    from ..lab import Experiment
+    from ..registry import Registry
+    from ..runs import Record, Store
+
+app = typer.Typer(
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="A zoo of integrators for residual networks: swap the rule, keep the network.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone on stdout.")]
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="Load this plugin file too; may be repeated.", metavar="FILE"),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="A broken plugin is an error (exit 1).")]
+Spec = Annotated[
+    list[str] | None,
+    typer.Option("-i", "--integrator", help="As in ledger:mu=0.6; may be repeated."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: depth=64; may be repeated.", metavar="KEY=VALUE"),
+]
+Preset = Annotated[str | None, typer.Option(help="Named settings; see zoo info EXPERIMENT.")]
+Out = Annotated[Path, typer.Option(help="Where run folders live.", metavar="DIR")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Repeat runs that are finished already.")]
+
+
+@app.command("list")
+def list_command(as_json: AsJson = False, plugin: Plugin = None, strict: Strict = False) -> None:
+    """List the integrators and experiments that are installed."""
+    registry = _registry(plugin, strict)
+    integrators, experiments = output.listing(registry)
+    if as_json:
+        output.print_json({"integrators": integrators, "experiments": experiments})
+    else:
+        output.print_listing(integrators, experiments)
+
+
+@app.command()
+def info(name: str, as_json: AsJson = False, plugin: Plugin = None, strict: Strict = False) -> None:
+    """Show one integrator or experiment: equation, traits, options with defaults."""
+    registry = _registry(plugin, strict)
+    for kind in ("integrator", "experiment"):
+        if name in registry.entries[kind]:
+            facts = output.facts(kind, registry.entry(kind, name))
+            output.print_json(facts) if as_json else output.print_facts(facts)
+            return
+    names = [*registry.entries["integrator"], *registry.entries["experiment"]]
+    raise unknown("integrator or experiment", name, names, "See: zoo list")
+
+
+@app.command()
+def run(
+    experiment: str,
+    integrator: Spec = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the run.")] = 0,
+    preset: Preset = None,
+    settings: Settings = None,
+    out: Out = Path("runs"),
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+    plugin: Plugin = None,
+    strict: Strict = False,
+) -> None:
+    """Run an experiment under one integrator and one seed."""
+    registry = _registry(plugin, strict)
+    chosen = _experiment(registry, experiment, preset, settings)
+    if len(integrator or []) != 1:
+        raise ZooError(
+            f"zoo run takes one integrator, {len(integrator or [])} given.",
+            f"zoo run {experiment} -i euler, or zoo compare {experiment} -i euler -i ledger",
+        )
+    records, _ = _perform(registry, chosen, integrator, [seed], out, fresh, strict)
+    if as_json:
+        output.print_json(output.comparison(chosen, records))
+    else:
+        output.print_record(chosen, records[0])
+
+
+@app.command()
+def compare(
+    experiment: str,
+    integrator: Spec = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds, from 0.", metavar="N")
+    ] = None,
+    preset: Preset = None,
+    settings: Settings = None,
+    out: Out = Path("runs"),
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+    plugin: Plugin = None,
+    strict: Strict = False,
+) -> None:
+    """Compare integrators on an experiment: a table, run folders and pictures."""
+    registry = _registry(plugin, strict)
+    chosen = _experiment(registry, experiment, preset, settings)
+    specs = integrator or list(chosen.default_specs)
+    count = seeds or chosen.default_seeds
+    if not chosen.random and count > 1:
+        output.note(f"{experiment} draws nothing at random: one seed tells all")
+        count = 1
+    records, store = _perform(registry, chosen, specs, range(count), out, fresh, strict)
+    pictures = _pictures(chosen, records, store)
+    summary = output.comparison(chosen, records) | {"pictures": [str(path) for path in pictures]}
+    if as_json:
+        output.print_json(summary)
+        return
+    output.print_comparison(chosen, records, summary)
+    if chosen.random and count < 32:
+        named = "".join(f" -i {spec}" for spec in specs)
+        extra = f" --preset {preset}" if preset else ""
+        extra += "".join(f" --set {setting}" for setting in settings or [])
+        output.print_line(f"again     zoo compare {experiment}{named}{extra} --seeds 32")
+
+
+def _registry(files: list[Path] | None, strict: bool) -> Registry:
+    """The registry with the extra files; broken plugins named on stderr, fatal when strict."""
+    from ..registry import current
+
+    registry = current()
+    for file in files or []:
+        registry.load_file(file)
+    for broken in registry.broken:
+        output.note(str(broken))
+    if strict and registry.broken:
+        raise typer.Exit(1)
+    return registry
+
+
+def _experiment(
+    registry: Registry, name: str, preset: str | None, settings: list[str] | None
+) -> Experiment:
+    """The experiment with its preset and settings applied, all checked."""
+    chosen = registry.get("experiment", name)
+    if preset is not None:
+        if preset not in chosen.presets:
+            raise unknown(f"preset of {name}", preset, chosen.presets, f"See: zoo info {name}")
+        chosen = chosen.with_options(chosen.presets[preset])
+    said: dict[str, str] = {}
+    for setting in settings or []:
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        if not (key and equals and value):
+            raise ZooError(f"--set {setting!r} is not key=value.", "As in --set depth=64")
+        said[key] = value
+    return chosen.with_options(said)
+
+
+def _perform(
+    registry: Registry,
+    experiment: Experiment,
+    specs: list[str] | None,
+    seeds: Any,
+    out: Path,
+    fresh: bool,
+    strict: bool,
+) -> tuple[list[Record], Store]:
+    """Check everything that can be checked, then do the runs."""
+    rules = list(dict.fromkeys(registry.get("integrator", spec) for spec in specs or []))
+    experiment.check()
+    from ..runs import Store, perform
+
+    store = Store(out)
+    store.check_writable()
+    _use_all_cores()
+    with output.progress_bar() as progress:
+        records = perform(
+            experiment, rules, seeds, store, fresh=fresh, progress=progress, note=output.note
+        )
+    failed = [record for record in records if record.status == "failed"]
+    if failed and (strict or len(failed) == len(records)):
+        raise typer.Exit(1)
+    return records, store
+
+
+def _use_all_cores() -> None:
+    """One CPU device a core, unless the user has said otherwise; before JAX's first use."""
+    import jax
+
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and jax.config.values["jax_num_cpu_devices"] < 1:
+        cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+        if hasattr(os, "sched_getaffinity"):
+            cores = len(os.sched_getaffinity(0))
+        jax.config.update("jax_num_cpu_devices", cores)
+
+
+def _pictures(experiment: Experiment, records: list[Record], store: Store) -> list[Path]:
+    """The comparison's pictures; drawn anew only when a run is newer than they are."""
+    from ..runs.perform import comparison_folder
+    from ..runs.store import replacing
+
+    folder = comparison_folder(store, experiment, records)
+    newest = max((record.folder / "record.json").stat().st_mtime for record in records)
+    if not folder.is_dir() or folder.stat().st_mtime < newest:
+        with replacing(folder) as made:
+            experiment.pictures(records, made)
+    return sorted(folder.glob("*.png"))

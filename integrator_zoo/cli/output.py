@@ -1,0 +1,281 @@
+"""What the command prints: tables and JSON on stdout, progress and notes on stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..options import bounds_text, format_value, kind_of
+from ..registry import KINDS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..lab import Column, Experiment, Progress
+    from ..registry import Entry, Registry
+    from ..runs import Record
+
+WIDE = 160
+"""Columns of a table that goes to a file or a pipe."""
+
+
+def note(line: str) -> None:
+    """One line for the user on stderr."""
+    print(f"zoo: {line}", file=sys.stderr, flush=True)
+
+
+def print_line(line: str) -> None:
+    print(line)
+
+
+def print_json(value: Any) -> None:
+    """Strict JSON on stdout: what is not finite is null."""
+    from ..runs.store import finite
+
+    print(json.dumps(finite(value), indent=1, allow_nan=False))
+
+
+def listing(registry: Registry) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of `zoo list`."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for kind in KINDS:
+        rows[kind] = [
+            {"name": name, "distribution": e.origin.distribution, "version": e.origin.version}
+            | (
+                {"traits": dataclasses.asdict(e.default.traits)}
+                if kind == "integrator"
+                else {"summary": e.default.summary}
+            )
+            for name, e in sorted(registry.entries[kind].items())
+        ]
+    return rows["integrator"], rows["experiment"]
+
+
+def print_listing(integrators: Sequence[Any], experiments: Sequence[Any]) -> None:
+    """The tables of `zoo list`."""
+    headings = ("integrator", "order", "F/step", "shared", "integrates", "inverse")
+    table = _table(*headings, left=("integrator", "update", "from"))
+    for row in integrators:
+        traits = row["traits"]
+        shown = ("varies" if v is None else str(v) for v in _orders(traits))
+        dynamics = "x' = F" if traits["dynamics"] == "first" else "x'' = F"
+        source = f"{row['distribution']} {row['version']}".strip()
+        table.add_row(row["name"], *shown, dynamics, traits["inverse"], traits["equation"], source)
+    _print(table)
+    print()
+    table = _table("experiment", left=("experiment", "what it is", "from"))
+    for row in experiments:
+        source = f"{row['distribution']} {row['version']}".strip()
+        table.add_row(row["name"], row["summary"], source)
+    _print(table)
+    print("\nmore      zoo info NAME")
+
+
+def _orders(traits: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    return traits["order"], traits["evaluations"], traits["evaluations_shared"]
+
+
+def facts(kind: str, entry: Entry) -> dict[str, Any]:
+    """What `zoo info` knows of one name."""
+    thing = entry.default
+    cls = type(thing)
+    options = [
+        {
+            "name": key,
+            "type": kind_of(cls, key).__name__,
+            "default": field.default,
+            "range": bounds_text(field),
+            "help": field.metadata["help"],
+        }
+        for key, field in cls.option_fields().items()
+    ]
+    about = {
+        "name": thing.name,
+        "kind": kind,
+        "about": (cls.__doc__ or "").strip(),
+        "origin": str(entry.origin),
+        "options": options,
+    }
+    if kind == "integrator":
+        return about | {"traits": dataclasses.asdict(thing.traits)}
+    return about | {
+        "summary": thing.summary,
+        "presets": thing.presets,
+        "default_integrators": thing.default_specs,
+    }
+
+
+def print_facts(about: Mapping[str, Any]) -> None:
+    """The page of `zoo info`."""
+    import inspect
+
+    print(f"{about['name']}  ({about['kind']}, from {about['origin']})\n")
+    print(inspect.cleandoc(about["about"]) + "\n")
+    rows: list[tuple[str, str]] = []
+    if "traits" in about:
+        for key, value in about["traits"].items():
+            if key == "reduces_to":
+                value = ", ".join(f"{options} is {spec}" for options, spec in value) or None
+            rows.append((key.replace("_", " "), _plain(value)))
+    else:
+        rows.append(("compares", ", ".join(about["default_integrators"])))
+        rows += [
+            (f"--preset {name}", ", ".join(f"{k}={v}" for k, v in changes.items()) or "defaults")
+            for name, changes in about["presets"].items()
+        ]
+    width = max(len(label) for label, _ in rows) + 2
+    for label, text in rows:
+        print(f"{label:<{width}}{text}")
+    print("\noptions" if about["options"] else "\nno options")
+    for option in about["options"]:
+        where = f" in {option['range']}" if option["range"] else ""
+        default = format_value(option["default"])
+        print(f"  {option['name']} = {default}  {option['type']}{where}: {option['help']}")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
+
+
+def comparison(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
+    """What `--json` prints for runs."""
+    summary = {"experiment": experiment.name, "rows": [record.row() for record in records]}
+    pairs = experiment.pairs(records)
+    return summary | ({"pairs": pairs} if pairs else {})
+
+
+def print_comparison(
+    experiment: Experiment, records: Sequence[Record], summary: Mapping[str, Any]
+) -> None:
+    """The table of `zoo compare`: a row an integrator, means over its seeds."""
+    seeds = len({record.seed for record in records})
+    devices = records[0].facts.get("devices")
+    where = f", {devices} {records[0].facts.get('device')} devices" if devices else ""
+    counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
+    print(f"{experiment.headline()}{counted}{where}\n")
+    columns = experiment.columns
+    table = _table("integrator", "params", *(c.heading for c in columns), "compile, s", "run, s")
+    groups = _by_integrator(records)
+    unequal = _unequal(groups)
+    remarks = []
+    for spec, group in groups.items():
+        good = [record for record in group if record.status == "ok"]
+        name = spec + (" *" if spec in unequal else "")
+        cells = [_mean(group, "parameters", ",.0f")]
+        cells += [_cell(good, column) for column in columns]
+        seconds = [record.data["seconds"] for record in group]
+        cells.append(f"{max(s['compile_seconds'] for s in seconds):.1f}")
+        cells.append(f"{sum(s['run_seconds'] for s in seconds):.1f}")
+        table.add_row(name, *cells)
+        remarks += [
+            f"{spec}, seed {record.seed}: {record.status}: {record.reason}"
+            for record in group
+            if record.status != "ok"
+        ]
+    _print(table)
+    if unequal:
+        print("* parameters or field evaluations differ from the first row's: not at equal cost")
+    for metric, values in summary.get("pairs", {}).items():
+        if len(values) <= 6:
+            shown = ", ".join(f"{pair} {value:.4g}" for pair, value in values.items())
+            print(f"{metric.replace('_', ' ')}: {shown}")
+    for remark in remarks:
+        print(remark)
+    print(f"\nruns      {records[0].folder.parent}")
+    for path in summary["pictures"]:
+        print(f"picture   {path}")
+
+
+def print_record(experiment: Experiment, record: Record) -> None:
+    """The page of `zoo run`."""
+    print(f"{experiment.headline()}\n{record.integrator}, seed {record.seed}: {record.status}")
+    if record.reason:
+        print(record.reason)
+    width = max((len(name) for name in record.metrics), default=0) + 2
+    for name, value in {**record.metrics, **record.data["seconds"]}.items():
+        print(f"  {name:<{width}}{'-' if value is None else format(value, '.6g')}")
+    print(f"run       {record.folder}")
+
+
+def _by_integrator(records: Sequence[Record]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.integrator, []).append(record)
+    return groups
+
+
+def _unequal(groups: Mapping[str, Sequence[Record]]) -> set[str]:
+    """Integrators whose rows are not comparable with the first at equal cost."""
+    costs = {
+        spec: tuple(group[0].metrics.get(key) for key in ("parameters", "evaluations_per_step"))
+        for spec, group in groups.items()
+        if group[0].status != "failed"
+    }
+    first = next(iter(costs.values()), None)
+    return {spec for spec, cost in costs.items() if cost != first}
+
+
+def _cell(group: Sequence[Record], column: Column) -> str:
+    values = [v for r in group if (v := r.metrics.get(column.metric)) is not None]
+    if not values:
+        return "-"
+    text = column.show(sum(values) / len(values))
+    if column.spread and len(values) > 1:
+        text += f" ({column.show(min(values))} to {column.show(max(values))})"
+    return text
+
+
+def _mean(group: Sequence[Record], metric: str, form: str) -> str:
+    values = [v for r in group if (v := r.metrics.get(metric)) is not None]
+    return format(sum(values) / len(values), form) if values else "-"
+
+
+def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
+    """A plain table; the columns of words are aligned left, those of numbers right."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in dict.fromkeys([*headings, *left]):
+        words = heading in left
+        table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
+    return table
+
+
+def _print(table: Table) -> None:
+    """Print a table; names are text, never markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    for column in table.columns:
+        column._cells = [Text(cell) if isinstance(cell, str) else cell for cell in column._cells]
+    Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(table)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A progress bar on a terminal; elsewhere a line every ten seconds. Both on stderr."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        with Bar(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("starting", total=1.0)
+            yield lambda what, share, words: bar.update(
+                task, completed=share, description=f"{what}: {words}".replace("[", "\\[")
+            )
+        return
+    last = [time.monotonic()]
+
+    def line(what: str, share: float, words: str) -> None:
+        if time.monotonic() - last[0] >= 10:
+            last[0] = time.monotonic()
+            note(f"{share:4.0%}  {what}: {words}")
+
+    yield line
