@@ -1,0 +1,127 @@
+"""Do the runs of a request: find what is finished, run the rest, write each as it is done."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..contract import Integrator
+from ..errors import ZooError
+from ..lab import Experiment, Job, Progress
+from ..registry import current
+from .store import FORMAT, Record, Store
+
+
+def perform(
+    experiment: Experiment,
+    rules: Sequence[Integrator],
+    seeds: Sequence[int],
+    store: Store,
+    *,
+    fresh: bool = False,
+    progress: Progress = lambda what, share, words: None,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[Record]:
+    """All runs of rules x seeds, in that order.
+
+    Args:
+        experiment: with its settings.
+        rules, seeds: what to run; each pair is one run.
+        store: where run folders live. Finished runs found there are not repeated.
+        fresh: repeat them all the same.
+        progress: is told how far the work is.
+        note: is given one line for what a user should know: runs found, diverged, failed.
+
+    An interrupt goes through; every run finished by then is in the store.
+    """
+    jobs = [Job(rule, seed) for rule in rules for seed in seeds]
+    if not jobs:
+        raise ZooError("nothing to run.", "Name an integrator: -i euler")
+    configs = {job: config_of(experiment, job) for job in jobs}
+    records: dict[Job, Record] = {}
+    if not fresh:
+        found = {job: store.find(config) for job, config in configs.items()}
+        records = {job: record for job, record in found.items() if record is not None}
+        if records:
+            note(
+                f"{len(records)} of {len(configs)} runs were finished before and are not "
+                "repeated (--fresh repeats them)"
+            )
+    todo = [job for job in configs if job not in records]
+    for result in experiment.run(todo, progress) if todo else ():
+        data = {
+            "format": FORMAT,
+            "status": result.status,
+            "reason": result.reason,
+            "metrics": result.metrics,
+            "facts": result.facts,
+            "seconds": {
+                "compile_seconds": result.compile_seconds,
+                "run_seconds": result.run_seconds,
+            },
+            "environment": environment(),
+        }
+        records[result.job] = store.write(configs[result.job], data, result.arrays)
+        if result.status != "ok":
+            note(f"{result.job}: {result.status}: {result.reason}")
+    return [records[job] for job in configs]
+
+
+def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:
+    """Everything that decides a run's result, resolved; its hash is the run's key."""
+    origin = current().entry("integrator", job.rule.name).origin
+    return {
+        "experiment": experiment.name,
+        "settings": experiment.option_values(),
+        "integrator": {
+            "spec": job.rule.spec,
+            "options": job.rule.option_values(),
+            "distribution": origin.distribution,
+            "version": origin.version,
+            "code": _code_digest(type(job.rule)),
+        },
+        "seed": job.seed if experiment.random else 0,
+    }
+
+
+@functools.cache
+def _code_digest(cls: type) -> str:
+    """Hash of the files that define a rule, so that an edited plugin is run anew."""
+    texts = []
+    for base in cls.__mro__:
+        module = sys.modules.get(base.__module__)
+        if module is None or base.__module__.split(".")[0] in ("builtins", "abc", "integrator_zoo"):
+            continue
+        try:
+            texts.append(inspect.getsource(module))
+        except (OSError, TypeError):  # typed at a prompt: the class alone tells
+            codes = (getattr(value, "__code__", None) for value in vars(base).values())
+            texts.append(repr([code.co_code for code in codes if code]))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]
+
+
+@functools.cache
+def environment() -> dict[str, Any]:
+    """Versions and machine, for the record."""
+    packages = ("integrator-zoo", "jax", "flax", "optax", "diffrax", "numpy")
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def comparison_folder(store: Store, experiment: Experiment, records: Sequence[Record]) -> Path:
+    """Where the pictures of a set of runs live: the same set, the same folder."""
+    names = "\n".join(sorted(record.folder.name for record in records))
+    key = hashlib.sha256(names.encode()).hexdigest()[:4]
+    return store.root / f"{experiment.name}-{key}"
