@@ -25,6 +25,9 @@ from .depth import count_evaluations, integrate
 from .errors import ZooError
 from .options import Options, declare, option
 
+Start = tuple[np.ndarray, np.ndarray | None]
+"""Positions, and velocities where the dynamics is second order."""
+
 
 class Problem(Options, ABC):
     """x' = F(x) or x'' = F(x) from a start, with an exact or 64-bit reference solution."""
@@ -32,7 +35,7 @@ class Problem(Options, ABC):
     dynamics: ClassVar[Literal["first", "second"]]
 
     @abstractmethod
-    def start(self) -> tuple[np.ndarray, np.ndarray | None]:
+    def start(self) -> Start:
         """Initial position [features], and initial velocity where the dynamics is second order."""
 
     @abstractmethod
@@ -259,12 +262,13 @@ class Lifted:
         """Whether positions are (x, v) of the problem."""
         return self.dynamics == "first" and self.problem.dynamics == "second"
 
-    def start(self) -> tuple[np.ndarray, np.ndarray | None]:
-        x, v = self.problem.start()
+    def start(self, given: Start | None = None) -> Start:
+        """The lifted start; by default that of the problem itself. Without a velocity: at rest."""
+        x, v = given or self.problem.start()
         if self.stacked:
-            return np.concatenate([x, v]), None  # type: ignore[list-item]
-        if self.dynamics == "second" and v is None:
-            return x, np.asarray(self.problem.field(jnp.asarray(x)))
+            return np.concatenate([x, np.zeros_like(x) if v is None else v]), None
+        if self.dynamics == "second" and self.problem.dynamics == "first":
+            return x, np.asarray(self.problem.field(jnp.asarray(x, float)))
         return x, v
 
     def field(self, y: Array) -> Array:
@@ -295,8 +299,7 @@ def solve(rule: Integrator, problem: Problem, h: float, steps: int) -> Solution:
     Raises:
         ZooError: h is not positive, or there is no step.
     """
-    if h <= 0 or steps < 1:
-        raise ZooError(f"h={h:g}, steps={steps}: both must be positive.", "Give a larger h.")
+    _check(h, steps)
     with jax.enable_x64(True):
         lifted = Lifted(problem, rule.traits.dynamics)
         y, velocity = _walk(rule, lifted, h, steps, *lifted.start())
@@ -324,32 +327,53 @@ def _walk(rule: Integrator, lifted: Lifted, h: Any, steps: int, x0: Any, v0: Any
         shared=True,
         axis=0,
         collect=True,
-        unroll=UNROLL,
     )
     assert passed.trajectory is not None
     has_velocity = lifted.dynamics == "second" and "velocity" in passed.trajectory.observed
     return passed.trajectory.nodes, passed.trajectory.observed["velocity"] if has_velocity else None
 
 
-UNROLL = 16
-"""Steps of a cheap field unrolled in the compiled loop: the loop itself costs as much as one."""
+def final_position(
+    rule: Integrator, problem: Problem, h: float, steps: int, start: Start | None = None
+) -> np.ndarray:
+    """Only where a problem ends after `steps` steps of size h, in 64-bit.
+
+    Args:
+        start: positions, and velocities where the problem has them, [features] or
+            [features, batch] for many orbits at once; by default the problem's own.
+
+    One compilation serves every h and every number of steps.
+
+    Raises:
+        ZooError: h is not positive, or there is no step.
+    """
+    _check(h, steps)
+    with jax.enable_x64(True):
+        lifted = Lifted(problem, rule.traits.dynamics)
+        x0, v0 = lifted.start(start)
+        end = np.asarray(_last(rule, lifted, h, steps, x0, v0))
+    return np.split(end, 2)[0] if lifted.stacked else end
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def final_position(rule: Integrator, lifted: Lifted, h: Any, steps: Any, x0: Any, v0: Any) -> Array:
-    """Only the last position; the number of steps is traced, so one compilation serves all."""
+def _last(rule: Integrator, lifted: Lifted, h: Any, steps: Any, x0: Any, v0: Any) -> Array:
     return integrate(
         rule,
         lambda _, index, x: lifted.field(x),
         (),
-        jnp.asarray(x0),
+        jnp.asarray(x0, float),
         depth=steps,
         h=jnp.asarray(h),
-        velocity=None if v0 is None else jnp.asarray(v0),
+        velocity=None if v0 is None else jnp.asarray(v0, float),
         tied=True,
         shared=True,
         axis=0,
     ).position
+
+
+def _check(h: float, steps: int) -> None:
+    if h <= 0 or steps < 1:
+        raise ZooError(f"h={h:g}, steps={steps}: both must be positive.", "Give a larger h.")
 
 
 FITTED = 5
@@ -383,17 +407,15 @@ def observed_order(
     spans = span * np.linspace(1, 2, 7)
     targets = problem.exact(spans)
     errors = np.full(len(counts), np.nan)
-    with jax.enable_x64(True):
-        lifted = Lifted(problem, rule.traits.dynamics)
-        for i, count in enumerate(counts):
-            logs = []
-            for time, target in zip(spans, targets, strict=True):
-                end = final_position(rule, lifted, time / count, int(count), *lifted.start())
-                gap = np.linalg.norm(np.asarray(end)[: target.size] - target)
-                logs.append(np.log(gap / np.linalg.norm(target) + 1e-300))
-            errors[i] = np.exp(np.mean(logs))
-            if errors[i] < 1e-12:
-                break
+    for i, count in enumerate(counts):
+        logs = []
+        for time, target in zip(spans, targets, strict=True):
+            end = final_position(rule, problem, time / count, int(count))
+            gap = np.linalg.norm(end - target)
+            logs.append(np.log(gap / np.linalg.norm(target) + 1e-300))
+        errors[i] = np.exp(np.mean(logs))
+        if errors[i] < 1e-12:
+            break
     rounding = np.maximum(1e-12, 2e-16 * counts)
     fit = np.flatnonzero((errors > rounding) & (errors < 3e-2))[-FITTED:]
     steps = span / counts
