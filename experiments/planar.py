@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from integrator_zoo.runs import Record
     from integrator_zoo.training import Load
 
+WIDTH = 2
+"""Features of the stream: those of the data."""
 DRAWN_POINTS = 256
 """Test points whose trajectories are recorded, half of each class."""
 GRID = 100
@@ -34,7 +36,6 @@ class Planar(Experiment):
     depth: int = option(32, "number of layers", low=1)
     steps: int = option(4000, "optimiser steps, full batch", low=1)
     lr: float = option(0.003, "Adam's learning rate", above=0.0)
-    width: int = option(2, "features of the stream; the data has 2", low=2, high=2)
     hidden: int = option(16, "hidden units of a branch", low=1)
     total_time: float = option(8.0, "T; the step is T / depth", above=0.0)
     train_points: int = option(1024, "training points", low=2)
@@ -89,7 +90,7 @@ class Planar(Experiment):
         def network(seed: Any) -> ResNet:
             return ResNet(
                 self.depth,
-                self.width,
+                WIDTH,
                 self.hidden,
                 integrator=load.rule,
                 total_time=self.total_time,

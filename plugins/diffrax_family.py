@@ -81,14 +81,17 @@ class DiffraxAdaptive(Integrator):
         import diffrax
         import jax.numpy as jnp
 
+        # Half precision is integrated in float32, to no finer a tolerance than the field has.
+        precise = jnp.promote_types(state.dtype, jnp.float32)
+        rtol = jnp.maximum(self.rtol, 4 * float(jnp.finfo(state.dtype).eps))
         solution = diffrax.diffeqsolve(
-            _term(field),
+            _term(lambda y: field(y.astype(state.dtype)).astype(precise)),
             diffrax.Tsit5(),
-            t0=jnp.zeros((), state.dtype),
-            t1=jnp.asarray(at.h, state.dtype),
+            t0=jnp.zeros((), precise),
+            t1=jnp.asarray(at.h, precise),
             dt0=None,
-            y0=state,
-            stepsize_controller=diffrax.PIDController(rtol=self.rtol, atol=self.atol),
+            y0=state.astype(precise),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=self.atol),
             max_steps=self.max_steps,
             throw=False,
         )

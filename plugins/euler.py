@@ -40,8 +40,12 @@ class EulerGainMatched(Integrator):
     mu: float = option(0.9, "the memory of the ledger that is matched", low=0.0, below=1.0)
 
     def step(self, state, field, at, params):
-        h = at.h if self.mu == 0 else at.h * (1 - self.mu ** (at.count - at.index))
-        return state + h * field(state)
+        import jax.numpy as jnp
+
+        if self.mu == 0:
+            return state + at.h * field(state)
+        gain = jnp.asarray(1 - self.mu ** (at.count - at.index), state.dtype)
+        return state + at.h * gain * field(state)
 
 
 @hookimpl

@@ -16,7 +16,7 @@ def main() -> None:
     from .app import app
 
     try:
-        code = app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except ZooError as error:
         _leave(f"zoo: {error}", 2)
     except TyperException as error:

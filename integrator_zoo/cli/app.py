@@ -71,7 +71,7 @@ def info(name: str, as_json: AsJson = False, plugin: Plugin = None, strict: Stri
 def run(
     experiment: str,
     integrator: Spec = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the run.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the run.")] = 0,
     preset: Preset = None,
     settings: Settings = None,
     out: Out = Path("runs"),
@@ -88,6 +88,8 @@ def run(
             f"zoo run takes one integrator, {len(integrator or [])} given.",
             f"zoo run {experiment} -i euler, or zoo compare {experiment} -i euler -i ledger",
         )
+    if not 0 <= seed < 2**32:
+        raise ZooError(f"--seed {seed} is not between 0 and 2^32 - 1.", "As in --seed 0")
     records, _ = _perform(registry, chosen, integrator, [seed], out, fresh, strict)
     if as_json:
         output.print_json(output.comparison(chosen, records))
@@ -99,9 +101,7 @@ def run(
 def compare(
     experiment: str,
     integrator: Spec = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds, from 0.", metavar="N")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds, from 0.", metavar="N")] = None,
     preset: Preset = None,
     settings: Settings = None,
     out: Out = Path("runs"),
@@ -114,7 +114,9 @@ def compare(
     registry = _registry(plugin, strict)
     chosen = _experiment(registry, experiment, preset, settings)
     specs = integrator or list(chosen.default_specs)
-    count = seeds or chosen.default_seeds
+    count = chosen.default_seeds if seeds is None else seeds
+    if count < 1:
+        raise ZooError(f"--seeds {count}: at least one seed is needed.", "As in --seeds 3")
     if not chosen.random and count > 1:
         output.note(f"{experiment} draws nothing at random: one seed tells all")
         count = 1
