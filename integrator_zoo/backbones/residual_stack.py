@@ -114,9 +114,10 @@ class ResidualStack(nnx.Module):
 
         def branch(part: int) -> Callable[[Any, Any, Array], Array]:
             def evaluate(layer_weights: Any, index: Any, position: Array) -> Array:
-                module = nnx.merge(graph, layer_weights)[part]
+                # a copy: inside a solver's own loop the stack's variables may not be touched
+                module = nnx.merge(graph, layer_weights, copy=True)[part]
                 if key is not None:
-                    nnx.reseed(module, dropout=jax.random.fold_in(key, index))
+                    _reseed(module, jax.random.fold_in(key, index))
                 force = _pure_call(module, position)
                 return force if mark is None else mark(force)
 
@@ -171,6 +172,13 @@ def _mutable(module: Any) -> dict[Any, Any]:
     """The raw values of everything in a module that is neither a parameter nor a random state."""
     state = nnx.state(module, nnx.Not(nnx.Any(nnx.Param, nnx.RngState)))
     return {path: leaf.get_raw_value() for path, leaf in nnx.to_flat_state(state)}
+
+
+def _reseed(module: Any, key: Array) -> None:
+    """Start every random stream of a branch anew from `key`, whatever the streams are named."""
+    streams = nnx.to_flat_state(nnx.state(module, nnx.RngKey))
+    tags = sorted({leaf.tag for _, leaf in streams})
+    nnx.reseed(module, **{tag: jax.random.fold_in(key, i) for i, tag in enumerate(tags)})
 
 
 def _has_random(module: Any) -> bool:
