@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         MovingIntegrator,
         Step,
         Traits,
+        exactly,
         integrator,
         option,
     )
@@ -39,6 +40,7 @@ _HOMES = {
         "MovingIntegrator",
         "Step",
         "Traits",
+        "exactly",
         "integrator",
         "option",
     ),
@@ -65,6 +67,7 @@ __all__ = [
     "Step",
     "Traits",
     "ZooError",
+    "exactly",
     "experiment",
     "fit",
     "get",

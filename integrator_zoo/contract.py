@@ -34,6 +34,7 @@ __all__ = [
     "MovingIntegrator",
     "Step",
     "Traits",
+    "exactly",
     "integrator",
     "option",
 ]
@@ -221,6 +222,15 @@ def integrator(
         return made
 
     return decorate
+
+
+def exactly(value: Any, number: float) -> bool:
+    """Whether an option is this very number, and so the rule its declared limit.
+
+    Use it for the branches in Python that a limit needs. A traced option is never at a limit
+    (see `traced_options`), so the question is answered before tracing.
+    """
+    return isinstance(value, float) and value == number
 
 
 def traced_options(rule: Integrator) -> dict[str, float]:

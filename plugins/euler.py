@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integrator_zoo.contract import Integrator, integrator, option
+from integrator_zoo.contract import Integrator, exactly, integrator, option
 from integrator_zoo.hookspecs import hookimpl
 
 
@@ -42,7 +42,7 @@ class EulerGainMatched(Integrator):
     def step(self, state, field, at, params):
         import jax.numpy as jnp
 
-        if self.mu == 0:
+        if exactly(self.mu, 0):
             return state + at.h * field(state)
         gain = jnp.asarray(1 - self.mu ** (at.count - at.index), state.dtype)
         return state + at.h * gain * field(state)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from integrator_zoo.contract import Invertible, Moving, MovingIntegrator, integrator, option
+from integrator_zoo.contract import (
+    Invertible,
+    Moving,
+    MovingIntegrator,
+    exactly,
+    integrator,
+    option,
+)
 from integrator_zoo.hookspecs import hookimpl
 
 
@@ -29,7 +36,7 @@ class Ledger(MovingIntegrator, Invertible):
 
     def step(self, state, field, at, params):
         force = field(state.x)
-        v = force if self.mu == 0 else self.mu * state.v + (1 - self.mu) * force
+        v = force if exactly(self.mu, 0) else self.mu * state.v + (1 - self.mu) * force
         return Moving(state.x + at.h * v, v)
 
     def invert(self, state, field, at, params):

@@ -7,7 +7,7 @@ import pytest
 
 jax.config.update("jax_num_cpu_devices", 2)
 
-from integrator_zoo.registry import current
+from integrator_zoo.registry import current  # noqa: E402 - JAX must be told first
 
 ALL = sorted(current().entries["integrator"])
 """Every registered integrator: nothing in the tests lists them by hand."""

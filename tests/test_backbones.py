@@ -120,7 +120,7 @@ def test_a_branch_that_changes_itself_is_refused():
             lambda rngs: Normed(rngs, running), 2, WIDTH, zoo.get("euler"), h=1.0, rngs=nnx.Rngs(0)
         )
 
-    with pytest.raises(zoo.ZooError, match="changes its own state.*BatchNorm with use_running"):
+    with pytest.raises(zoo.ZooError, match=r"changes its own state.*BatchNorm with use_running"):
         make(False)(X)
     assert make(True)(X).shape == X.shape
 

@@ -18,9 +18,7 @@ def polyline(angle_degrees, lengths):
 
 
 @settings(deadline=None, max_examples=30)
-@given(
-    angle=st.floats(0.1, 179.9), lengths=st.lists(st.floats(0.1, 10), min_size=2, max_size=6)
-)
+@given(angle=st.floats(0.1, 179.9), lengths=st.lists(st.floats(0.1, 10), min_size=2, max_size=6))
 def test_angles_and_lengths_of_a_polyline(angle, lengths):
     path = polyline(angle, lengths)
     np.testing.assert_allclose(trajectory.step_lengths(path)[:, 0], lengths, rtol=1e-4)

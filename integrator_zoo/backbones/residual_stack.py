@@ -178,7 +178,8 @@ def _reseed(module: Any, key: Array) -> None:
     """Start every random stream of a branch anew from `key`, whatever the streams are named."""
     streams = nnx.to_flat_state(nnx.state(module, nnx.RngKey))
     tags = sorted({leaf.tag for _, leaf in streams})
-    nnx.reseed(module, **{tag: jax.random.fold_in(key, i) for i, tag in enumerate(tags)})
+    keys: Any = {tag: jax.random.fold_in(key, i) for i, tag in enumerate(tags)}
+    nnx.reseed(module, **keys)
 
 
 def _has_random(module: Any) -> bool:

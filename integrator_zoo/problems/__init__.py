@@ -1,0 +1,37 @@
+"""Problems with known solutions, and the two lifts that let every integrator run on each.
+
+Positions are laid out [features] or [features, batch]: features on axis 0, so that a batch of
+orbits is contiguous. A problem is a frozen dataclass of its constants and its start. Everything
+here is computed in 64-bit inside a local context; the caller's configuration stays as it is.
+"""
+
+from .catalogue import (
+    PROBLEMS,
+    DampedOscillator,
+    Kepler,
+    Oscillator,
+    Pendulum,
+    Problem,
+    Rotation,
+    problem,
+)
+from .order import OrderFit, observed_order
+from .solve import Lifted, Solution, evaluations_per_step, final_position, solve
+
+__all__ = [
+    "PROBLEMS",
+    "DampedOscillator",
+    "Kepler",
+    "Lifted",
+    "OrderFit",
+    "Oscillator",
+    "Pendulum",
+    "Problem",
+    "Rotation",
+    "Solution",
+    "evaluations_per_step",
+    "final_position",
+    "observed_order",
+    "problem",
+    "solve",
+]

@@ -1,0 +1,164 @@
+"""Training: one compiled call for many steps; runs that share a program; failures isolated."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+import integrator_zoo as zoo
+from integrator_zoo.data import planar_data
+from integrator_zoo.lab import Job
+from integrator_zoo.registry import current
+from integrator_zoo.training import advance, begin, first_bad_step, share_out
+
+SMALL = "rings:depth=4,steps=60,train_points=64,test_points=64"
+
+
+def silent(what, share, words):
+    pass
+
+
+def results(specs, seeds, settings=SMALL, progress=silent):
+    experiment = current().get("experiment", settings)
+    jobs = [Job(zoo.get(spec), seed) for spec in specs for seed in seeds]
+    return {(r.job.rule.spec, r.job.seed): r for r in experiment.run(jobs, progress)}
+
+
+def test_fit_learns_and_its_loss_is_the_hand_written_loop():
+    data = planar_data("rings", 0, 128, 128)
+    net = zoo.ResNet(4, integrator=zoo.get("ledger"), rngs=nnx.Rngs(0))
+    graph, params = nnx.split(net, nnx.Param)
+    optimizer = optax.adam(3e-3)
+
+    @jax.jit
+    def step(params, state):
+        def loss(params):
+            logits = nnx.merge(graph, params)(jnp.asarray(data.train_x))
+            return optax.softmax_cross_entropy_with_integer_labels(logits, data.train_y).mean()
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, state = optimizer.update(grads, state)
+        return optax.apply_updates(params, updates), state, value
+
+    by_hand, state = [], optimizer.init(params)
+    for _ in range(20):
+        params, state, value = step(params, state)
+        by_hand.append(value)
+    losses = zoo.fit(net, data.train_x, data.train_y, steps=20)
+    np.testing.assert_allclose(losses, by_hand, rtol=1e-4)
+    more = zoo.fit(net, data.train_x, data.train_y, steps=300)
+    assert more[-1] < 0.1 * losses[0]
+
+
+def test_fit_refuses_what_cannot_be_trained():
+    net = zoo.ResNet(2, integrator=zoo.get("euler"), rngs=nnx.Rngs(0))
+    with pytest.raises(zoo.ZooError, match="one label for each point"):
+        zoo.fit(net, np.zeros((3, 2)), np.zeros(2, int))
+
+
+def test_chunks_do_not_matter():
+    def loss(w):
+        return ((w - 3) ** 2).sum()
+
+    optimizer = optax.adam(0.1)
+    whole = advance(begin(jnp.zeros(2), optimizer, 10), loss, optimizer, 10)
+    run = begin(jnp.zeros(2), optimizer, 10)
+    for until in (3, 4, 10):
+        run = advance(run, loss, optimizer, until)
+    np.testing.assert_array_equal(run.losses, whole.losses)
+    np.testing.assert_array_equal(run.params, whole.params)
+
+
+def test_first_bad_step():
+    assert first_bad_step(np.array([1.0, 0.5, 0.2])) is None
+    assert first_bad_step(np.array([1.0, np.nan, 0.2])) == 1
+    assert first_bad_step(np.array([1.0, 0.5, 2e3])) == 2
+    assert first_bad_step(np.array([np.inf, 1.0])) == 0
+
+
+def test_a_run_does_not_depend_on_what_runs_beside_it():
+    alone = results(["ledger"], [1])
+    together = results(["euler", "ledger", "ledger:mu=0.5"], range(3))
+    one, other = alone["ledger", 1], together["ledger", 1]
+    np.testing.assert_array_equal(one.arrays["loss"], other.arrays["loss"])
+    np.testing.assert_array_equal(one.arrays["nodes"], other.arrays["nodes"])
+    assert not np.array_equal(one.arrays["loss"], together["ledger:mu=0.5", 1].arrays["loss"])
+    assert not np.array_equal(one.arrays["loss"], together["ledger", 2].arrays["loss"])
+
+
+def test_rules_that_differ_in_a_number_share_a_program():
+    jobs = [Job(zoo.get(s)) for s in ("ledger", "ledger:mu=0.5", "ledger:mu=0", "euler")]
+    (loads,) = share_out(jobs, 1)
+    assert [len(load.jobs) for load in loads] == [2, 1, 1]
+    assert loads[0].traced == ("mu",)
+    assert loads[1].traced == ()  # mu=0 is another expression
+
+
+def test_work_is_shared_out_evenly_and_completely():
+    jobs = [Job(zoo.get(s), i) for s in ("euler", "ledger", "diffrax-dopri8") for i in range(3)]
+    shares = share_out(jobs, 2)
+    assert sorted(str(j) for s in shares for load in s for j in load.jobs) == sorted(map(str, jobs))
+    cost = [sum(j.rule.traits.evaluations for load in s for j in load.jobs) for s in shares]
+    assert max(cost) - min(cost) <= 14
+
+
+def test_a_broken_rule_fails_alone(scratch_registry):
+    @zoo.register
+    @zoo.integrator("shifty", equation="x", reference="a test", order=1)
+    class Shifty(zoo.Integrator):
+        def step(self, state, field, at, params):
+            return (state, state)
+
+    found = results(["euler", "shifty"], [0])
+    assert found["euler", 0].status == "ok"
+    assert found["shifty", 0].status == "failed"
+    assert "integrator 'shifty': step() changed the structure" in found["shifty", 0].reason
+
+
+def test_a_diverging_run_says_where():
+    found = results(["euler"], [0], SMALL + ",lr=1e6")["euler", 0]
+    assert found.status == "diverged"
+    assert "at step 1 " in found.reason
+    assert found.metrics["first_bad_step"] == 1
+
+
+def test_an_interrupt_stops_the_workers_and_keeps_what_was_yielded():
+    class Interrupt:
+        calls = 0
+
+        def __call__(self, what, share, words):
+            self.calls += 1
+            if self.calls == 5:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results(["euler", "ledger"], range(2), progress=Interrupt())
+
+
+@pytest.mark.parametrize("name", ["rings", "moons", "spirals"])
+def test_planar_data(name):
+    data = planar_data(name, 0)
+    assert data.train_x.shape == (1024, 2)
+    assert data.test_x.shape == (2048, 2)
+    assert data.train_x.dtype == np.float32
+    assert data.train_y.mean() == data.test_y.mean() == 0.5
+    assert planar_data(name, 0).digest() == data.digest()
+    assert planar_data(name, 1).digest() != data.digest()
+    radius = np.linalg.norm(data.test_x, axis=1)
+    if name == "rings":
+        assert radius[data.test_y == 0].max() < 0.9 < 1.1 < radius[data.test_y == 1].min()
+    elif name == "moons":
+        assert np.abs(data.test_x.mean(0)).max() < 1e-5
+    else:
+        assert data.test_x.std(0).mean() == pytest.approx(0.9, abs=1e-4)
+
+
+def test_planar_data_refuses():
+    with pytest.raises(zoo.ZooError, match="Did you mean 'rings'"):
+        planar_data("ringz", 0)
+    with pytest.raises(zoo.ZooError, match="equal classes"):
+        planar_data("rings", 0, 3)
