@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ZooError, unknown
+from ..errors import ZooError, one_line, unknown
 from . import output
 
 if TYPE_CHECKING:
@@ -212,6 +212,11 @@ def _pictures(experiment: Experiment, records: list[Record], store: Store) -> li
     folder = comparison_folder(store, experiment, records)
     newest = max((record.folder / "record.json").stat().st_mtime for record in records)
     if not folder.is_dir() or folder.stat().st_mtime < newest:
-        with replacing(folder) as made:
-            experiment.pictures(records, made)
+        try:
+            with replacing(folder) as made:
+                experiment.pictures(records, made)
+        except ZooError:
+            raise
+        except Exception as error:  # the table is worth more than a picture
+            output.note(f"the pictures could not be drawn: {one_line(error)}")
     return sorted(folder.glob("*.png"))
