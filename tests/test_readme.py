@@ -1,0 +1,69 @@
+"""The README is true: its Python runs, its rule joins a comparison, its commands exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import integrator_zoo as zoo
+from integrator_zoo.registry import current
+from integrator_zoo.runs import Store, perform
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGES = ["README.md", "CONTRIBUTING.md", "entry_points.md", "docs/architecture.md"]
+
+
+def test_there_are_blocks():
+    assert len(BLOCKS) == 3
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_a_block_runs_as_a_script(number, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKS[number]], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    if number == 0:
+        accuracy = float(re.search(r"accuracy ([\d.]+)%", done.stdout)[1])
+        assert accuracy > 95
+    elif number == 1:
+        assert "(8, 64)" in done.stdout
+
+
+def test_the_first_example_is_short():
+    assert len(BLOCKS[0].strip().splitlines()) < 15
+
+
+def test_its_own_rule_joins_a_comparison(tmp_path, scratch_registry):
+    file = tmp_path / "nesterov.py"
+    file.write_text(next(block for block in BLOCKS if "class Nesterov" in block))
+    scratch_registry.load_file(file)
+    assert not scratch_registry.broken
+    experiment = current().get("experiment", "rings:depth=4,steps=100")
+    rules = [zoo.get("nesterov"), zoo.get("ledger")]
+    ours, ledger = perform(experiment, rules, [0], Store(tmp_path / "runs"))
+    assert ours.status == "ok"
+    assert not np.array_equal(ours.arrays["loss"], ledger.arrays["loss"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_the_first_screen_sets_everything_up():
+    """Two commands, each complete: install and compare, install and test."""
+    first = README[:1500]
+    compare, tests = re.findall(r"python3 -m venv .*", first)
+    assert compare.endswith("zoo compare rings")
+    assert tests.endswith("python -m pytest")
+    assert "grep -m1 'm pytest' README.md" in (ROOT / ".ci/run").read_text()
