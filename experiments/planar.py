@@ -117,7 +117,7 @@ class Planar(Experiment):
         seeds = jnp.asarray([job.seed for job in load.jobs], jnp.uint32)
         runs = jax.jit(over_runs(start))(seeds)
         stops = np.unique(np.linspace(0, self.steps, CHUNKS + 1).astype(int))
-        untils = jnp.broadcast_to(jnp.asarray(stops[:, None]), (len(stops), len(seeds)))
+        untils = np.broadcast_to(stops[:, None].astype(np.int32), (len(stops), len(seeds)))
         clock = time.perf_counter()
         program = jax.jit(over_runs(train), donate_argnums=0)
         compiled = program.lower(runs, values, *data, untils[0]).compile()

@@ -8,6 +8,9 @@ from typing import NoReturn
 
 from ..errors import ZooError
 
+INTERRUPTED = 130
+"""Exit code of a command ended by Ctrl-C, as shells have it."""
+
 
 def main() -> None:
     """Entry point: user mistakes are one line and exit code 2, an interrupt is one line and 130."""
@@ -25,10 +28,15 @@ def main() -> None:
     except Exit as error:
         code = error.exit_code
     except KeyboardInterrupt:
-        _leave("zoo: interrupted; finished runs are kept, the same command goes on from there", 130)
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
+    if code == INTERRUPTED:  # typer, too, turns an interrupt into this code
+        _leave(
+            "zoo: interrupted; finished runs are kept, the same command goes on from there",
+            INTERRUPTED,
+        )
     sys.exit(code if isinstance(code, int) else 0)
 
 
