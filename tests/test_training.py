@@ -106,6 +106,29 @@ def test_work_is_shared_out_evenly_and_completely():
     assert max(cost) - min(cost) <= 14
 
 
+def test_no_device_idles_while_another_has_work_waiting(monkeypatch):
+    """Control of the sharing: with everything in one share, the other device takes its part."""
+    from integrator_zoo.lab import Result
+    from integrator_zoo.training import fleet
+
+    def one_share(jobs, devices):
+        loads = [fleet.Load(job.rule, (job,), ()) for job in jobs]
+        return [loads] + [[] for _ in range(devices - 1)]
+
+    def work(load, tick):
+        import time
+
+        time.sleep(0.2)
+        device = jnp.zeros(1).device
+        yield Result(load.jobs[0], "ok", {}, facts={"device": str(device)})
+
+    monkeypatch.setattr(fleet, "share_out", one_share)
+    jobs = [Job(zoo.get("euler"), seed) for seed in range(6)]
+    done = list(fleet.run_fleet(jobs, work, silent))
+    assert sorted(result.job.seed for result in done) == list(range(6))
+    assert len({result.facts["device"] for result in done}) == len(jax.local_devices()) == 2
+
+
 def test_a_broken_rule_fails_alone(scratch_registry):
     @zoo.register
     @zoo.integrator("shifty", equation="x", reference="a test", order=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,22 +96,28 @@ def run_fleet(
     threads at their next tick and is raised; results already yielded stay.
     """
     devices = jax.local_devices()
-    shares = [share for share in share_out(jobs, len(devices)) if share]
+    shares = [deque(share) for share in share_out(jobs, len(devices))]
     loads = [load for share in shares for load in share]
     shares_done = dict.fromkeys(map(id, loads), 0.0)
     weights = {id(load): len(load.jobs) for load in loads}
     results: queue.Queue[Any] = queue.Queue()
-    stop = threading.Event()
+    stop, turn = threading.Event(), threading.Lock()
 
-    def serve(share: Sequence[Load], device: Any) -> None:
+    def next_load(own: deque[Load]) -> Load | None:
+        """The next of one's own share; then the last of the longest, so that no core idles."""
+        with turn:
+            longest = max(shares, key=len)
+            return own.popleft() if own else longest.pop() if longest else None
+
+    def serve(own: deque[Load], device: Any) -> None:
         with jax.default_device(device):
-            for load in share:
+            while not stop.is_set() and (load := next_load(own)):
                 _serve_load(load, work, results, stop)
         results.put(None)
 
     threads = [
         threading.Thread(target=serve, args=(share, device), daemon=True)
-        for share, device in zip(shares, devices, strict=False)
+        for share, device in zip(shares, devices, strict=True)
     ]
     for thread in threads:
         thread.start()
