@@ -48,7 +48,7 @@ SOLID = 5
 CLASSES = ("#2a6fbb", "#d1495b")
 """Colours of the two classes of a data set; also the ends of the decision's colour map."""
 _SALT = 6362128
-"""Any number would do. With this one the zoo's own integrators want twenty different colours, so
+"""Any number would do. With this one no two of the zoo's own integrators want the same colour, so
 none has to give way to another, and their colours are the same in every picture."""
 
 
