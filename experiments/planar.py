@@ -28,6 +28,8 @@ GRID = 100
 """Points a side of the grid on which the decision is recorded."""
 CHUNKS = 80
 """Calls into which a training is divided, for progress and the accuracy curve."""
+EARLY = range(5, 100, 5)
+"""Steps at which accuracy is measured besides: it is decided early."""
 
 
 class Planar(Experiment):
@@ -116,7 +118,7 @@ class Planar(Experiment):
         tick(0.0, "compiling")
         seeds = jnp.asarray([job.seed for job in load.jobs], jnp.uint32)
         runs = jax.jit(over_runs(start))(seeds)
-        stops = np.unique(np.linspace(0, self.steps, CHUNKS + 1).astype(int))
+        stops = self._stops()
         untils = np.broadcast_to(stops[:, None].astype(np.int32), (len(stops), len(seeds)))
         clock = time.perf_counter()
         program = jax.jit(over_runs(train), donate_argnums=0)
@@ -144,12 +146,18 @@ class Planar(Experiment):
                 {
                     "accuracy_by_step": np.array([point[i] for point in curve]),
                     "curve_steps": stops,
+                    "test_points": _thin(sets[i].test_x),
                     "test_labels": _thin(sets[i].test_y),
                 },
                 {"parameters": size, "evaluations_per_step": evaluations},
                 {"data_hash": sets[i].digest(), **facts},
                 (compile_seconds, run_seconds),
             )
+
+    def _stops(self) -> np.ndarray:
+        """The steps after which accuracy is measured: evenly, and often at first."""
+        evenly = np.linspace(0, self.steps, CHUNKS + 1).astype(int)
+        return np.unique([*evenly, *(step for step in EARLY if step < self.steps)])
 
     def _measure(self, graph: Any, load: Load) -> Any:
         """A function of one run's parameters that measures the trained network."""
@@ -225,12 +233,12 @@ class Planar(Experiment):
         metrics |= {name: float(value) for name, value in measured[0].items()}
         metrics["train_loss"] = float(losses[-1])
         bad = first_bad_step(losses)
-        every = max(1, self.steps // 400)
+        kept = np.unique([*range(0, self.steps, max(1, self.steps // 400)), self.steps - 1])
         return Result(
             job,
             "ok" if bad is None else "diverged",
             metrics if bad is None else {**metrics, "first_bad_step": bad},
-            {**measured[1], **arrays, "loss": losses[::every], "loss_every": np.array(every)},
+            {**measured[1], **arrays, "loss": losses[kept], "loss_steps": kept},
             facts,
             None if bad is None else f"the loss blew up at step {bad:,} (loss {losses[bad]:.3g})",
             *seconds,

@@ -77,7 +77,7 @@ def planar_record(root: Path, spec: str, seed: int = 0, status: str = "ok") -> R
     metrics |= {"path_length": 3.21, "turning_angle_degrees": 45.6}
     arrays = {"nodes": nodes, "test_labels": labels, "decision": field, "decision_axis": axis}
     arrays |= {"accuracy_by_step": accuracy, "curve_steps": np.linspace(0, 500, 6).astype(int)}
-    arrays |= {"loss": loss, "loss_every": np.array(10)}
+    arrays |= {"loss": loss, "loss_steps": 10 * np.arange(len(loss))}
     return record(root, spec, seed, status, metrics, arrays)
 
 

@@ -269,16 +269,20 @@ def training(runs: Runs, looks: Looks) -> Figure:
 
 
 def _loss(run: Record) -> tuple[np.ndarray, np.ndarray]:
-    loss, every = array(run, "loss", 1), array(run, "loss_every", 0)
-    loss = np.zeros(0) if loss is None else loss
-    return np.arange(len(loss)) * (1 if every is None else int(every)), loss
+    return _by_step(run, "loss_steps", "loss")
 
 
 def _accuracy(run: Record) -> tuple[np.ndarray, np.ndarray]:
-    steps, values = array(run, "curve_steps", 1), array(run, "accuracy_by_step", 1)
+    steps, values = _by_step(run, "curve_steps", "accuracy_by_step")
+    return steps, 100 * values
+
+
+def _by_step(run: Record, at: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A recorded curve; empty where the record lacks it or its parts do not fit."""
+    steps, values = array(run, at, 1), array(run, name, 1)
     if steps is None or values is None or len(steps) != len(values):
         return np.zeros(0), np.zeros(0)
-    return steps, 100 * values
+    return steps, values
 
 
 def _curves(ax: Axes, curves: Sequence[Curve], look: style.Look, span: tuple[float, float]) -> bool:
