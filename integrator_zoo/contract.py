@@ -27,9 +27,13 @@ else:
     Array = Any
 
 __all__ = [
+    "Drift",
+    "Fade",
     "Field",
     "Integrator",
     "Invertible",
+    "Kick",
+    "Move",
     "Moving",
     "MovingIntegrator",
     "Step",
@@ -156,8 +160,36 @@ class Moving(NamedTuple):
     v: Array
 
 
+class Kick(NamedTuple):
+    """The move v += by F(x)."""
+
+    by: Any
+
+
+class Drift(NamedTuple):
+    """The move x += by v."""
+
+    by: Any
+
+
+class Fade(NamedTuple):
+    """The move v *= by, with 0 < by < 1: friction."""
+
+    by: Any
+
+
+Move = Kick | Drift | Fade
+
+
 class MovingIntegrator(Integrator):
     """A rule with a velocity: the state is `Moving(x, v)`, at rest unless a velocity is given."""
+
+    def moves(self, h: Any) -> tuple[Move, ...]:
+        """The step as a sequence of moves, each of which integers can undo; () where it is none.
+
+        This is what `memory="exact"` carries out, forward and backward, in fixed point.
+        """
+        return ()
 
     def init(self, x0: Array, field: Field, at: Step, velocity: Array | None = None) -> State:
         return Moving(x0, 0 * x0 if velocity is None else velocity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,14 +10,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .contract import Field, Integrator, Step
-from .errors import PluginError, ZooError, unknown
+from .contract import Field, Integrator, Invertible, Step
+from .errors import PluginError, ZooError
+from .exact import Code, FixedPoint, report_overflow
+from .memory import MEMORY, Exact, Memory, Remat, Reversible, check_trust, read_memory
+from .reversible import Algebraic, Place, Tape, drive, part_of, stack
 from .trajectory import Trajectory
 
 Branch = Callable[[Any, Any, Array], Array]
 """One part of a layer: branch(layer weights, index of the sub-update, x) -> F(x)."""
-
-MEMORY = ("store", "remat")
 
 
 class Passage(NamedTuple):
@@ -28,6 +30,51 @@ class Passage(NamedTuple):
     """The final position of the residual stream."""
     trajectory: Trajectory | None
     """All nodes, when asked for."""
+    code: Code | None = None
+    """The final state in integers, under memory='exact'; `rewind` takes it back bit for bit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Course:
+    """A rule's way through depth: what one sub-update is, and how it is undone."""
+
+    rule: Integrator
+    parts: tuple[Branch, ...]
+    depth: Any
+    h: Any
+    t0: Any
+    tied: bool
+    shared: bool
+    axis: int
+    collect: bool
+
+    @property
+    def count(self) -> Any:
+        """Number of sub-updates."""
+        return self.depth * len(self.parts)
+
+    def at(self, index: Any) -> Step:
+        return Step(self.t0 + index * self.h, self.h, index, self.count, self.shared, self.axis)
+
+    def field(self, part: int, layer_weights: Any, index: Any) -> Field:
+        return lambda x: self.parts[part](layer_weights, index, x)
+
+    def step(self, part: int, state: Any, place: Place) -> Any:
+        field = self.field(part, place.weights, place.index)
+        after = self.rule.step(state, field, self.at(place.index), place.own)
+        _same_structure(self.rule, "step", state, after)
+        return after
+
+    def undo(self, part: int, state: Any, place: Place) -> Any:
+        assert isinstance(self.rule, Invertible)
+        field = self.field(part, place.weights, place.index)
+        before = self.rule.invert(state, field, self.at(place.index), place.own)
+        _same_structure(self.rule, "invert", state, before)
+        return before
+
+    def see(self, state: Any) -> Any:
+        """What a trajectory is made of."""
+        return (self.rule.position(state), self.rule.observe(state)) if self.collect else None
 
 
 def integrate(
@@ -71,57 +118,153 @@ def integrate(
             dropout), so that a rule may reuse a force it has evaluated.
         axis: the axis of the features in `x0`.
         collect: whether to return every node.
-        memory: 'store' keeps what the backward pass needs; 'remat' recomputes each layer.
+        memory: what the backward pass keeps. 'store': all it needs. 'remat': the input of each
+            layer. 'reversible': the final state; layers are undone by the rule's inverse, and
+            refused beforehand where rounding would spoil that. 'exact': the final state in
+            integers and the bits friction lost; layers are undone bit for bit. Options as in a
+            spec: 'reversible:unsafe=warn', 'exact:fraction=18'.
         unroll: layers unrolled in the compiled loop (True for all).
 
     Raises:
-        ZooError: a depth below 1, an unknown memory mode, a position that is not floating.
+        ZooError: a depth below 1, an unknown memory mode, a position that is not floating; a rule
+            that cannot be undone, or not so often, or a value out of range, under a memory mode
+            that undoes layers. (Inside a compiled function a value out of range gives NaN.)
         PluginError: the rule changes the structure, shape or dtype of its state.
     """
-    parts = [branches] if callable(branches) else list(branches)
-    if isinstance(depth, int) and depth < 1:
-        raise ZooError(f"depth={depth}: a network needs at least one layer.", "Give depth >= 1.")
-    if memory not in MEMORY:
-        raise unknown("memory mode", memory, MEMORY)
+    mode = read_memory(memory)
     if not jnp.issubdtype(x0.dtype, jnp.floating):
         raise ZooError(f"positions of dtype {x0.dtype} cannot be integrated.", "Give floats.")
-    if isinstance(h, Array):
-        h = h.astype(x0.dtype)
-    count = depth * len(parts)
-    open_ended = isinstance(depth, Array)
+    course = _course(rule, branches, depth, h, t0, tied, shared, axis, collect, mode, x0.dtype)
+    parts, open_ended = len(course.parts), isinstance(depth, Array)
     if params is None:
-        params = initial_parameters(rule, 1 if open_ended else depth, len(parts), x0.shape[axis])
-
-    def at(index: Any) -> Step:
-        return Step(t0 + index * h, h, index, count, shared, axis)
-
-    def field(part: int, layer_weights: Any, index: Any) -> Field:
-        return lambda x: parts[part](layer_weights, index, x)
+        params = initial_parameters(rule, 1 if open_ended else depth, parts, x0.shape[axis])
+    first_weights = weights if tied else jax.tree.map(lambda leaf: leaf[0], weights)
+    start = rule.init(x0, course.field(0, first_weights, 0), course.at(0), velocity)
 
     def layer(state: Any, sliced: Any) -> tuple[Any, Any]:
         layer_weights, layer_params, number = sliced
-        layer_weights = weights if tied else layer_weights
         seen = []
-        for part in range(len(parts)):
-            index = number * len(parts) + part
-            own = {name: value[part] for name, value in layer_params.items()}
-            after = rule.step(state, field(part, layer_weights, index), at(index), own)
-            _same_structure(rule, state, after)
-            state = after
-            seen.append((rule.position(state), rule.observe(state)))
-        return state, _stack(seen) if collect else None
+        for part in range(parts):
+            own = part_of(layer_params, part)
+            place = Place(weights if tied else layer_weights, own, number * parts + part)
+            state = course.step(part, state, place)
+            seen.append(course.see(state))
+        return state, stack(seen)
 
-    first_weights = weights if tied else jax.tree.map(lambda leaf: leaf[0], weights)
-    start = rule.init(x0, field(0, first_weights, 0), at(0), velocity)
     if open_ended:
         own = jax.tree.map(lambda leaf: leaf[0], dict(params))
         end = lax.fori_loop(0, depth, lambda i, state: layer(state, (None, own, i))[0], start)
         return Passage(end, rule.position(end), None)
-    walk = jax.checkpoint(layer, prevent_cse=False) if memory == "remat" else layer
-    xs = (None if tied else weights, dict(params), jnp.arange(depth, dtype=jnp.int32))
-    end, seen = lax.scan(walk, start, xs, length=depth, unroll=unroll)
-    path = _trajectory(rule, start, seen) if collect else None
-    return Passage(end, rule.position(end), path)
+    code = None
+    if isinstance(mode, Reversible | Exact):
+        tape = _tape(course, mode, x0.dtype)
+        (end, code), seen = drive(course, tape, start, weights, params, unroll=unroll)
+        if isinstance(tape, FixedPoint):
+            start = _rounded(tape, start)
+            report_overflow(rule, tape, code.fault)
+            end = jax.tree.map(lambda leaf: jnp.where(code.fault, jnp.nan, leaf), end)
+    else:
+        walk = jax.checkpoint(layer, prevent_cse=False) if isinstance(mode, Remat) else layer
+        xs = (None if tied else weights, dict(params), jnp.arange(depth, dtype=jnp.int32))
+        end, seen = lax.scan(walk, start, xs, length=depth, unroll=unroll)
+    path = _trajectory(course.see(start), seen) if collect else None
+    return Passage(end, rule.position(end), path, code if isinstance(mode, Exact) else None)
+
+
+def rewind(
+    rule: Integrator,
+    branches: Branch | Sequence[Branch],
+    weights: Any,
+    end: Any,
+    *,
+    depth: int,
+    h: Any,
+    t0: Any = 0.0,
+    params: Mapping[str, Array] | None = None,
+    tied: bool = False,
+    shared: bool = False,
+    axis: int = -1,
+    collect: bool = False,
+    memory: str | None = None,
+    unroll: int | bool = 1,
+) -> Passage:
+    """Run depth backward: `integrate` undone, from its end alone.
+
+    Args:
+        end: the `Passage` that `integrate` gave, or only its final state. A passage under
+            memory='exact' is undone bit for bit, anything else by the rule's inverse with
+            whatever rounding that brings.
+        collect: whether to return every node; node 0 is the recovered start, as on the way there.
+        memory: the mode of the passage, where it had options ('exact:fraction=18').
+
+    The other arguments are those of `integrate`, and so are the errors. Under 'exact', the code
+    of the result holds the recovered integers, and the remainders that are left: zeros.
+    """
+    passage = end if isinstance(end, Passage) else Passage(end, rule.position(end), None)
+    exact = passage.code is not None
+    mode = read_memory(memory or ("exact" if exact else "reversible:unsafe=allow"))
+    x = passage.position
+    course = _course(rule, branches, depth, h, t0, tied, shared, axis, collect, mode, x.dtype)
+    parts = len(course.parts)
+    if params is None:
+        params = initial_parameters(rule, depth, parts, x.shape[axis])
+    tape = _tape(course, mode, x.dtype)
+
+    def layer(code: Any, sliced: Any) -> tuple[Any, Any]:
+        layer_weights, layer_params, rows, number = sliced
+        seen = []
+        for part in reversed(range(parts)):
+            own, row = part_of(layer_params, part), part_of(rows, part)
+            place = Place(weights if tied else layer_weights, own, number * parts + part)
+            seen.append(course.see(tape.decode(code)))
+            code = tape.backward(part, code, place, row)
+        return code, stack(seen[::-1])
+
+    numbers = jnp.arange(depth, dtype=jnp.int32)
+    xs = (None if tied else weights, dict(params), tape.rows, numbers)
+    last = passage.code if exact else passage.state
+    code, seen = lax.scan(layer, last, xs, length=depth, reverse=True, unroll=unroll)
+    start = tape.decode(code)
+    path = _trajectory(course.see(start), seen) if collect else None
+    return Passage(start, rule.position(start), path, code if exact else None)
+
+
+def _course(
+    rule: Integrator,
+    branches: Branch | Sequence[Branch],
+    depth: Any,
+    h: Any,
+    t0: Any,
+    tied: bool,
+    shared: bool,
+    axis: int,
+    collect: bool,
+    mode: Memory,
+    dtype: Any,
+) -> Course:
+    """The way through depth, once it is known that the rule can go it in this memory mode."""
+    parts = (branches,) if callable(branches) else tuple(branches)
+    if isinstance(depth, int) and depth < 1:
+        raise ZooError(f"depth={depth}: a network needs at least one layer.", "Give depth >= 1.")
+    if not isinstance(depth, int) and isinstance(mode, Reversible | Exact):
+        raise ZooError("a depth that is a traced value cannot be undone.", "Give a plain integer.")
+    if isinstance(h, Array):
+        h = h.astype(dtype)
+    shared = shared and not isinstance(mode, Exact)  # in integers every force is evaluated anew
+    course = Course(rule, parts, depth, h, t0, tied, shared, axis, collect)
+    if isinstance(mode, Reversible):
+        check_trust(rule, mode, course.count, float(jnp.finfo(dtype).eps))
+    return course
+
+
+def _rounded(tape: Tape, state: Any) -> Any:
+    """The state as the tape holds it, with the derivative of the state as it was."""
+    held = tape.decode(tape.encode(state))
+    return jax.tree.map(lambda a, b: a + lax.stop_gradient(b - a), state, held)
+
+
+def _tape(course: Course, mode: Memory, dtype: Any) -> Tape:
+    return FixedPoint(course, mode, dtype) if isinstance(mode, Exact) else Algebraic(course)
 
 
 def initial_parameters(rule: Integrator, depth: int, parts: int, width: int) -> dict[str, Array]:
@@ -132,12 +275,12 @@ def initial_parameters(rule: Integrator, depth: int, parts: int, width: int) -> 
     }
 
 
-def _same_structure(rule: Integrator, before: Any, after: Any) -> None:
-    """Name the plugin when its step changes what its state is made of."""
+def _same_structure(rule: Integrator, what: str, before: Any, after: Any) -> None:
+    """Name the plugin when its step, or the inverse, changes what its state is made of."""
     was, now = jax.tree.structure(before), jax.tree.structure(after)
     if was != now:
         raise PluginError(
-            f"integrator {rule.spec!r}: step() changed the structure of the state, "
+            f"integrator {rule.spec!r}: {what}() changed the structure of the state, "
             f"from {was} to {now}",
             "Return the same structure that init() gives.",
         )
@@ -145,23 +288,19 @@ def _same_structure(rule: Integrator, before: Any, after: Any) -> None:
         a, b = jax.typeof(a), jax.typeof(b)
         if (a.shape, a.dtype) != (b.shape, b.dtype):
             raise PluginError(
-                f"integrator {rule.spec!r}: step() changed a leaf of the state, "
+                f"integrator {rule.spec!r}: {what}() changed a leaf of the state, "
                 f"from {a.str_short()} to {b.str_short()}",
                 "Keep shapes and dtypes; cast with .astype(x.dtype).",
             )
 
 
-def _stack(seen: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *seen)
-
-
-def _trajectory(rule: Integrator, start: Any, seen: Any) -> Trajectory:
+def _trajectory(start: Any, seen: Any) -> Trajectory:
     """Join the start and the collected [depth, parts, ...] leaves to [sub-updates + 1, ...]."""
 
     def join(first: Array, rest: Array) -> Array:
         return jnp.concatenate([first[None], rest.reshape(-1, *rest.shape[2:])])
 
-    nodes, observed = jax.tree.map(join, (rule.position(start), rule.observe(start)), seen)
+    nodes, observed = jax.tree.map(join, start, seen)
     return Trajectory(nodes, observed)
 
 
@@ -190,8 +329,10 @@ def count_evaluations(run: Callable[[Callable[[Array], Array]], Any]) -> int:
 __all__ = [
     "MEMORY",
     "Branch",
+    "Course",
     "Passage",
     "count_evaluations",
     "initial_parameters",
     "integrate",
+    "rewind",
 ]

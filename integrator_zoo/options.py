@@ -11,7 +11,7 @@ import math
 import numbers
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from .errors import ZooError, unknown
@@ -109,6 +109,32 @@ class Options:
 
 
 _O = TypeVar("_O", bound=Options)
+
+
+def from_spec(spec: str, default_of: Callable[[str], _O]) -> _O:
+    """The object that a spec string names, as in 'ledger' or 'ledger:mu=0.6'.
+
+    Args:
+        spec: a name, and options after a colon.
+        default_of: gives the object with default options for a name, or raises.
+
+    Raises:
+        ZooError: an option is malformed, unknown, given twice, or its value is not allowed.
+    """
+    name, colon, options = spec.strip().partition(":")
+    default = default_of(name)
+    said: dict[str, str] = {}
+    for part in options.split(",") if colon else []:
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value):
+            raise ZooError(
+                f"{spec!r}: {part!r} is not an option written key=value.",
+                f"Options of {name}: {describe_options(type(default)) or 'none'}",
+            )
+        if key in said:
+            raise ZooError(f"{spec!r}: {key} is given twice.", "Give it once.")
+        said[key] = value
+    return default.with_options(said)
 
 
 def declare(cls: type[_O], name: str) -> type[_O]:

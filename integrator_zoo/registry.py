@@ -20,7 +20,7 @@ from . import hookspecs
 from .contract import Integrator
 from .errors import PluginError, ZooError, one_line, unknown
 from .lab import Experiment
-from .options import Options, describe_options
+from .options import Options, from_spec
 
 OWN = "integrator-zoo"
 KINDS: dict[str, tuple[str, type[Options]]] = {
@@ -123,20 +123,7 @@ class Registry:
         Raises:
             ZooError: the name or an option is unknown, or a value is not allowed.
         """
-        name, colon, options = spec.strip().partition(":")
-        entry = self.entry(kind, name)
-        said: dict[str, str] = {}
-        for part in options.split(",") if colon else []:
-            key, equals, value = (piece.strip() for piece in part.partition("="))
-            if not (key and equals and value):
-                raise ZooError(
-                    f"{spec!r}: {part!r} is not an option written key=value.",
-                    f"Options of {name}: {describe_options(type(entry.default)) or 'none'}",
-                )
-            if key in said:
-                raise ZooError(f"{spec!r}: {key} is given twice.", "Give it once.")
-            said[key] = value
-        return entry.default.with_options(said)
+        return from_spec(spec, lambda name: self.entry(kind, name).default)
 
     def entry(self, kind: str, name: str) -> Entry:
         """The entry of a name, without options."""

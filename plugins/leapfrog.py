@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from integrator_zoo.contract import Invertible, Moving, MovingIntegrator, integrator
+from integrator_zoo.contract import (
+    Drift,
+    Invertible,
+    Kick,
+    Moving,
+    MovingIntegrator,
+    integrator,
+)
 from integrator_zoo.hookspecs import hookimpl
 
 _VERLET = "Verlet (1967); Hairer, Lubich, Wanner (2003), Geometric numerical integration"
@@ -64,6 +71,9 @@ class Leapfrog(MovingIntegrator, Invertible):
         v = w - at.h / 2 * force
         return Driven(x, v, force) if at.shared else Moving(x, v)
 
+    def moves(self, h):
+        return Kick(h / 2), Drift(h), Kick(h / 2)
+
 
 @integrator(
     "leapfrog-dkd",
@@ -91,6 +101,9 @@ class LeapfrogDKD(MovingIntegrator, Invertible):
         v = state.v - at.h * field(y)
         return Moving(y - at.h / 2 * v, v)
 
+    def moves(self, h):
+        return Drift(h / 2), Kick(h), Drift(h / 2)
+
 
 @integrator(
     "symplectic-euler",
@@ -114,6 +127,9 @@ class SymplecticEuler(MovingIntegrator, Invertible):
     def invert(self, state, field, at, params):
         x = state.x - at.h * state.v
         return Moving(x, state.v - at.h * field(x))
+
+    def moves(self, h):
+        return Kick(h), Drift(h)
 
 
 @hookimpl

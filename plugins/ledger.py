@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from integrator_zoo.contract import (
+    Drift,
+    Fade,
     Invertible,
+    Kick,
     Moving,
     MovingIntegrator,
     exactly,
@@ -44,7 +47,10 @@ class Ledger(MovingIntegrator, Invertible):
         return Moving(x, (state.v - (1 - self.mu) * field(x)) / self.mu)
 
     def amplification(self):
-        return 1 / self.mu if self.mu else math.inf
+        return math.inf if exactly(self.mu, 0) else 1 / self.mu
+
+    def moves(self, h):
+        return Fade(self.mu), Kick(1 - self.mu), Drift(h)
 
 
 @hookimpl
