@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -63,26 +64,26 @@ class Spills(NamedTuple):
     """[fades]: whether to push 16 bits before this fade."""
     slot: np.ndarray
     """[fades]: where on the stack."""
-    count: int
+    words: int
     """How many 16-bit words the stack holds in the end."""
 
     @property
     def bits(self) -> int:
         """Bits an element that a whole walk keeps: the stack, and the remainder word."""
-        return SPILL * self.count + WORD
+        return SPILL * self.words + WORD
 
 
 def spills(keep: Fraction, fades: int) -> Spills:
     """The schedule for `fades` multiplications by `keep` = n/d, from the largest B there can be."""
     n, d = keep.numerator, keep.denominator
-    due, slot, count, largest = np.zeros(fades, bool), np.zeros(fades, np.int32), 0, 0
+    due, slot, words, largest = np.zeros(fades, bool), np.zeros(fades, np.int32), 0, 0
     for i in range(fades):
         if largest * d + d - 1 >= 2**WORD:
             due[i], largest = True, largest >> SPILL
-        slot[i] = count
-        count += due[i]
+        slot[i] = words
+        words += int(due[i])
         largest = (largest * d + d - 1) // n
-    return Spills(due, np.minimum(slot, max(count - 1, 0)), count)
+    return Spills(due, np.minimum(slot, max(words - 1, 0)), words)
 
 
 def bound(keep: Fraction | float, fades: int) -> float:
@@ -148,7 +149,7 @@ class FixedPoint:
         self.keep = fades[0] if fades and fades[0] < 1 else None
         self.spills = spills(self.keep, course.count) if self.keep else None
         self.rows = None
-        if self.spills and self.spills.count:
+        if self.spills and self.spills.words:
             shape = (course.depth, len(course.parts))
             self.rows = tuple(jnp.asarray(part.reshape(shape)) for part in self.spills[:2])
 
@@ -162,8 +163,8 @@ class FixedPoint:
         remainder = stack = None
         if self.spills:
             remainder = jnp.zeros(v.shape, jnp.uint32)
-            if self.spills.count:
-                stack = jnp.zeros((self.spills.count, *v.shape), jnp.uint16)
+            if self.spills.words:
+                stack = jnp.zeros((self.spills.words, *v.shape), jnp.uint16)
         return Code(x, v, remainder, stack, ~(ok_x & ok_v))
 
     def decode(self, code: Code) -> Moving:
@@ -187,10 +188,14 @@ class FixedPoint:
             )
         return code
 
-    def came_back(self, code: Code, start: Code) -> Array:
-        """Whether the start was recovered bit for bit, and nothing is left over."""
-        same = jax.tree.map(lambda a, b: (a == b).all(), code[:4], start[:4])
-        return jnp.stack(jax.tree.leaves(same)).all()
+    def witness(self, code: Code) -> Any:
+        return code.x, code.v
+
+    def came_back(self, code: Code, witness: Any) -> Array:
+        """Whether the start was recovered bit for bit, and no remainder is left over."""
+        same = (code.x == witness[0]).all() & (code.v == witness[1]).all()
+        left = [(kept != 0).any() for kept in (code.remainder, code.stack) if kept is not None]
+        return same & ~jnp.stack(left).any() if left else same
 
     def _moves(self, at: Place) -> tuple[Any, ...]:
         rule: Any = self.course.rule
@@ -207,7 +212,7 @@ class FixedPoint:
         return code._replace(x=x, fault=code.fault | ~(ok & fits))
 
     def _force(self, part: int, x: Array, at: Place) -> Array:
-        x, at = lax.optimization_barrier((self._floats(x), at))
+        x = lax.optimization_barrier(self._floats(x))
         return lax.optimization_barrier(self.course.field(part, at.weights, at.index)(x))
 
     def _fade(self, code: Code, row: Any) -> Code:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
+import jax.core
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Tape(Protocol):
     """How a state is carried through depth, and back.
 
-    `part` is static; `row` is this sub-update's slice of `rows`, leaves [depth, parts, ...].
+    `part` is static; `row` is this sub-update's slice of `rows`, leaves [depth, parts, ...]. A
+    `witness` of the first code is kept, by which `came_back` tells whether it was found again.
     """
 
     rows: Any
@@ -31,7 +33,8 @@ class Tape(Protocol):
     def decode(self, code: Any) -> Any: ...
     def forward(self, part: int, code: Any, at: Place, row: Any) -> Any: ...
     def backward(self, part: int, code: Any, at: Place, row: Any) -> Any: ...
-    def came_back(self, code: Any, start: Any) -> Array | bool: ...
+    def witness(self, code: Any) -> Any: ...
+    def came_back(self, code: Any, witness: Any) -> Array | bool: ...
 
 
 class Place(NamedTuple):
@@ -61,7 +64,10 @@ class Algebraic:
     def backward(self, part: int, code: Any, at: Place, row: Any) -> Any:
         return self.course.undo(part, code, at)
 
-    def came_back(self, code: Any, start: Any) -> bool:
+    def witness(self, code: Any) -> None:
+        return None
+
+    def came_back(self, code: Any, witness: Any) -> bool:
         return True
 
 
@@ -146,10 +152,10 @@ def _passage(
 
     def forward(start: Any, learned: Any, params: Any, traced: Any, passive: Any) -> Any:
         out = walk(start, learned, params, traced, passive)
-        return out, (out[1], tape.encode(start), learned, params, traced, passive)
+        return out, (out[1], tape.witness(tape.encode(start)), learned, params, traced, passive)
 
     def backward(kept: Any, bars: Any) -> Any:
-        code, start_code, learned, params, traced, passive = kept
+        code, witness, learned, params, traced, passive = kept
         end_bar, _, seen_bar = bars
         fixed, rest, others, rows = passive
 
@@ -192,10 +198,14 @@ def _passage(
         (code, bar, caught_bar, tied_bar), (stacked_bar, own_bar) = lax.scan(
             layer, (code, end_bar, *nothing), sliced, reverse=True, unroll=unroll
         )
-        back = tape.came_back(code, start_code)
-        found = (bar, tied_bar if course.tied else stacked_bar, own_bar, caught_bar)
+        back = tape.came_back(code, witness)
         if back is not True:  # never a quietly wrong gradient
-            found = jax.tree.map(lambda leaf: jnp.where(back, leaf, jnp.nan), found)
+            bar, tied_bar, caught_bar = _or_nan(back, (bar, tied_bar, caught_bar))
+            # In the stacked ones only the first layer, in place: a copy would cost their memory.
+            stacked_bar, own_bar = jax.tree.map(
+                lambda leaf: leaf.at[0].set(_or_nan(back, leaf[0])), (stacked_bar, own_bar)
+            )
+        found = (bar, tied_bar if course.tied else stacked_bar, own_bar, caught_bar)
         return (*found, None)
 
     passage = jax.custom_vjp(walk)
@@ -246,6 +256,10 @@ def _join(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 def _add(one: Any, other: Any) -> Any:
     return jax.tree.map(jnp.add, one, other)
+
+
+def _or_nan(good: Any, tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.where(good, leaf, jnp.nan), tree)
 
 
 def stack(seen: Sequence[Any]) -> Any:
