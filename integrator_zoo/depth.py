@@ -198,7 +198,7 @@ def rewind(
         memory: the mode of the passage, where it had options ('exact:fraction=18').
 
     The other arguments are those of `integrate`, and so are the errors. Under 'exact', the code
-    of the result holds the recovered integers, and the remainders that are left: zeros.
+    of the result holds the recovered integers, and what is left of the remainders: nothing.
     """
     passage = end if isinstance(end, Passage) else Passage(end, rule.position(end), None)
     exact = passage.code is not None

@@ -52,7 +52,9 @@ class Code(NamedTuple):
     remainder: Array | None
     """The remainder words B, uint32, one for each velocity; None for a rule without friction."""
     stack: Array | None
-    """Spilled words, uint16 [spills, ...]; those not yet pushed, or popped again, are 0."""
+    """Spilled words, uint16 [words, ...]; only the first `top` of them mean anything."""
+    top: Array
+    """Number of words on the stack."""
     fault: Array
     """Whether a value ever left the range, or was not a number."""
 
@@ -62,8 +64,6 @@ class Spills(NamedTuple):
 
     due: np.ndarray
     """[fades]: whether to push 16 bits before this fade."""
-    slot: np.ndarray
-    """[fades]: where on the stack."""
     words: int
     """How many 16-bit words the stack holds in the end."""
 
@@ -76,14 +76,12 @@ class Spills(NamedTuple):
 def spills(keep: Fraction, fades: int) -> Spills:
     """The schedule for `fades` multiplications by `keep` = n/d, from the largest B there can be."""
     n, d = keep.numerator, keep.denominator
-    due, slot, words, largest = np.zeros(fades, bool), np.zeros(fades, np.int32), 0, 0
+    due, largest = np.zeros(fades, bool), 0
     for i in range(fades):
         if largest * d + d - 1 >= 2**WORD:
             due[i], largest = True, largest >> SPILL
-        slot[i] = words
-        words += int(due[i])
         largest = (largest * d + d - 1) // n
-    return Spills(due, np.minimum(slot, max(words - 1, 0)), words)
+    return Spills(due, int(due.sum()))
 
 
 def bound(keep: Fraction | float, fades: int) -> float:
@@ -150,8 +148,7 @@ class FixedPoint:
         self.spills = spills(self.keep, course.count) if self.keep else None
         self.rows = None
         if self.spills and self.spills.words:
-            shape = (course.depth, len(course.parts))
-            self.rows = tuple(jnp.asarray(part.reshape(shape)) for part in self.spills[:2])
+            self.rows = jnp.asarray(self.spills.due.reshape(course.depth, len(course.parts)))
 
     @property
     def reach(self) -> float:
@@ -165,7 +162,7 @@ class FixedPoint:
             remainder = jnp.zeros(v.shape, jnp.uint32)
             if self.spills.words:
                 stack = jnp.zeros((self.spills.words, *v.shape), jnp.uint16)
-        return Code(x, v, remainder, stack, ~(ok_x & ok_v))
+        return Code(x, v, remainder, stack, jnp.int32(0), ~(ok_x & ok_v))
 
     def decode(self, code: Code) -> Moving:
         return Moving(self._floats(code.x), self._floats(code.v))
@@ -193,9 +190,8 @@ class FixedPoint:
 
     def came_back(self, code: Code, witness: Any) -> Array:
         """Whether the start was recovered bit for bit, and no remainder is left over."""
-        same = (code.x == witness[0]).all() & (code.v == witness[1]).all()
-        left = [(kept != 0).any() for kept in (code.remainder, code.stack) if kept is not None]
-        return same & ~jnp.stack(left).any() if left else same
+        same = (code.x == witness[0]).all() & (code.v == witness[1]).all() & (code.top == 0)
+        return same if code.remainder is None else same & (code.remainder == 0).all()
 
     def _moves(self, at: Place) -> tuple[Any, ...]:
         rule: Any = self.course.rule
@@ -215,37 +211,35 @@ class FixedPoint:
         x = lax.optimization_barrier(self._floats(x))
         return lax.optimization_barrier(self.course.field(part, at.weights, at.index)(x))
 
-    def _fade(self, code: Code, row: Any) -> Code:
+    def _fade(self, code: Code, due: Any) -> Code:
         if self.keep is None:
             return code
         n, d = self.keep.numerator, self.keep.denominator
-        word, stack = code.remainder, code.stack
+        word, stack, top = code.remainder, code.stack, code.top
         assert word is not None
         if stack is not None:
-            due, slot = row
+            slot = jnp.minimum(top, stack.shape[0] - 1)
             low = (word & (2**SPILL - 1)).astype(jnp.uint16)
             stack = stack.at[slot].set(jnp.where(due, low, stack[slot]))
-            word = jnp.where(due, word >> SPILL, word)
+            word, top = jnp.where(due, word >> SPILL, word), top + due
         q, r = jnp.divmod(code.v, d)
         word = word * jnp.uint32(d) + r.astype(jnp.uint32)
         word, s = jnp.divmod(word, jnp.uint32(n))
-        return code._replace(v=q * n + s.astype(self.integer), remainder=word, stack=stack)
+        return Code(code.x, q * n + s.astype(self.integer), word, stack, top, code.fault)
 
-    def _unfade(self, code: Code, row: Any) -> Code:
+    def _unfade(self, code: Code, due: Any) -> Code:
         if self.keep is None:
             return code
         n, d = self.keep.numerator, self.keep.denominator
-        word, stack = code.remainder, code.stack
+        word, stack, top = code.remainder, code.stack, code.top
         assert word is not None
         q, s = jnp.divmod(code.v, n)
         word = word * jnp.uint32(n) + s.astype(jnp.uint32)
         word, r = jnp.divmod(word, jnp.uint32(d))
-        if stack is not None:
-            due, slot = row
-            low = stack[slot]
-            word = jnp.where(due, (word << SPILL) | low, word)
-            stack = stack.at[slot].set(jnp.where(due, 0, low))
-        return code._replace(v=q * d + r.astype(self.integer), remainder=word, stack=stack)
+        if stack is not None:  # read, never written: a write here would copy it at every step
+            top = top - due
+            word = jnp.where(due, (word << SPILL) | stack[top], word)
+        return Code(code.x, q * d + r.astype(self.integer), word, stack, top, code.fault)
 
     def _integers(self, values: Array) -> tuple[Array, Array]:
         """Values in units of the last digit, rounded, and whether they all fit (NaN does not)."""
