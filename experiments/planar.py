@@ -15,6 +15,7 @@ import numpy as np
 
 from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
+from integrator_zoo.memory import MEMORY
 
 if TYPE_CHECKING:
     from integrator_zoo.runs import Record
@@ -43,7 +44,7 @@ class Planar(Experiment):
     train_points: int = option(1024, "training points", low=2)
     test_points: int = option(2048, "test points", low=2)
     tied: bool = option(False, "one layer's weights for all layers")
-    memory: str = option("store", "what the backward pass keeps", choices=("store", "remat"))
+    memory: str = option("store", "what the backward pass keeps", choices=MEMORY)
 
     columns = (
         Column("evaluations_per_step", "F/step", ".4g"),
@@ -66,7 +67,9 @@ class Planar(Experiment):
     def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
         from integrator_zoo.training import run_fleet
 
-        yield from run_fleet(jobs, self._train, progress)
+        # what undoes layers is laid out for one number each
+        traced = self.memory in ("store", "remat")
+        yield from run_fleet(jobs, self._train, progress, traced)
 
     def _train(self, load: Load, tick: Any) -> Iterator[Result]:
         """Train the stacked runs of one program on the current device, and measure them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import problems, trajectory
-    from .backbones import ResidualStack, ResNet
+    from .backbones import ResidualStack, ResNet, from_blocks
     from .contract import (
         Field,
         Integrator,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         integrator,
         option,
     )
-    from .depth import integrate
+    from .depth import integrate, rewind
     from .errors import PluginError, ZooError
     from .hookspecs import hookimpl
     from .lab import Experiment, experiment
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .training import fit, parameter_count
 
 _HOMES = {
-    "backbones": ("ResNet", "ResidualStack"),
+    "backbones": ("ResNet", "ResidualStack", "from_blocks"),
     "contract": (
         "Field",
         "Integrator",
@@ -44,7 +44,7 @@ _HOMES = {
         "integrator",
         "option",
     ),
-    "depth": ("integrate",),
+    "depth": ("integrate", "rewind"),
     "errors": ("PluginError", "ZooError"),
     "lab": ("Experiment", "experiment"),
     "hookspecs": ("hookimpl",),
@@ -70,6 +70,7 @@ __all__ = [
     "exactly",
     "experiment",
     "fit",
+    "from_blocks",
     "get",
     "hookimpl",
     "integrate",
@@ -78,6 +79,7 @@ __all__ = [
     "parameter_count",
     "problems",
     "register",
+    "rewind",
     "trajectory",
 ]
 

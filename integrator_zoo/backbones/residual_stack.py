@@ -10,7 +10,7 @@ from flax import nnx
 from jax import Array
 
 from ..contract import Integrator
-from ..depth import initial_parameters, integrate
+from ..depth import Branch, Passage, initial_parameters, integrate, rewind
 from ..errors import ZooError
 
 MakeParts = Callable[[nnx.Rngs], nnx.Module | Sequence[nnx.Module]]
@@ -63,7 +63,7 @@ class ResidualStack(nnx.Module):
             raise ZooError("give exactly one of h and total_time.", "For example h=1.0")
 
         def make(layer_rngs: nnx.Rngs) -> nnx.List:
-            made = make_parts(layer_rngs)
+            made = _with_hint(make_parts, layer_rngs)
             return nnx.List([made] if isinstance(made, nnx.Module) else list(made))
 
         if tied:
@@ -105,6 +105,57 @@ class ResidualStack(nnx.Module):
                 at its initial values unless it is of the same class.
             mark: every field value is passed through it (see `depth.count_evaluations`).
         """
+        passed = self.passage(
+            x, collect=collect, velocity=velocity, key=key, integrator=integrator, mark=mark
+        )
+        return (passed.position, passed.trajectory) if collect else passed.position
+
+    def passage(
+        self,
+        x: Array,
+        *,
+        collect: bool = False,
+        velocity: Array | None = None,
+        key: Array | None = None,
+        integrator: Integrator | None = None,
+        mark: Callable[[Array], Array] | None = None,
+    ) -> Passage:
+        """All that `integrate` gives: the final state too, from which `rewind` finds back."""
+        rule, branches, weights, options = self._drive(key, integrator, mark)
+        return integrate(
+            rule,
+            branches,
+            weights,
+            x,
+            velocity=velocity,
+            collect=collect,
+            memory=self.memory,
+            **options,
+        )
+
+    def rewind(
+        self,
+        end: Any,
+        *,
+        collect: bool = False,
+        key: Array | None = None,
+        integrator: Integrator | None = None,
+    ) -> Passage:
+        """Run the stack backward from a `Passage`, or from a final state; see `depth.rewind`.
+
+        With dropout, give both ways the same `key`.
+        """
+        rule, branches, weights, options = self._drive(key, integrator, None)
+        memory = self.memory if getattr(end, "code", None) is not None else None
+        return rewind(rule, branches, weights, end, collect=collect, memory=memory, **options)
+
+    def _drive(
+        self,
+        key: Array | None,
+        integrator: Integrator | None,
+        mark: Callable[[Array], Array] | None,
+    ) -> tuple[Integrator, list[Branch], Any, dict[str, Any]]:
+        """The rule, the branches, their weights, and the settings both directions share."""
         graph, weights = nnx.split(self.parts)
         if self.masks is None or not _in_training(self.parts):
             key = None
@@ -112,7 +163,7 @@ class ResidualStack(nnx.Module):
             key = self.masks.dropout()
         rule = integrator or self.integrator
 
-        def branch(part: int) -> Callable[[Any, Any, Array], Array]:
+        def branch(part: int) -> Branch:
             def evaluate(layer_weights: Any, index: Any, position: Array) -> Array:
                 # a copy: inside a solver's own loop the stack's variables may not be touched
                 module = nnx.merge(graph, layer_weights, copy=True)[part]
@@ -123,25 +174,31 @@ class ResidualStack(nnx.Module):
 
             return evaluate
 
-        passed = integrate(
-            rule,
-            [branch(part) for part in range(len(self.parts))],
-            weights,
-            x,
-            depth=self.depth,
-            h=self.h,
-            params={name: param[...] for name, param in self.learned.items()}
+        options = {
+            "depth": self.depth,
+            "h": self.h,
+            "params": {name: param[...] for name, param in self.learned.items()}
             if type(rule) is type(self.integrator)
             else None,
-            velocity=velocity,
-            tied=self.tied,
-            shared=self.tied and len(self.parts) == 1 and key is None,
-            axis=self.axis,
-            collect=collect,
-            memory=self.memory,
-            unroll=self.unroll,
-        )
-        return (passed.position, passed.trajectory) if collect else passed.position
+            "tied": self.tied,
+            "shared": self.tied and len(self.parts) == 1 and key is None,
+            "axis": self.axis,
+            "unroll": self.unroll,
+        }
+        return rule, [branch(part) for part in range(len(self.parts))], weights, options
+
+
+def _with_hint(make_parts: MakeParts, rngs: nnx.Rngs) -> Any:
+    """Make the branches; where a branch keeps modules in a plain list, say what to write."""
+    try:
+        return make_parts(rngs)
+    except ValueError as error:
+        if "assigned to static attribute" not in str(error):
+            raise
+        raise ZooError(
+            f"a branch keeps modules in a plain list or dict: {str(error).splitlines()[0]}",
+            "Write self.layers = nnx.List([...]), or nnx.Dict({...}).",
+        ) from error
 
 
 def _pure_call(module: Any, x: Array) -> Array:

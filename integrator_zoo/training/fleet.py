@@ -47,15 +47,15 @@ ADAPTIVE_COST = 40
 """Evaluations a step assumed, for sharing out work, where a rule does not declare a number."""
 
 
-def share_out(jobs: Sequence[Job], devices: int) -> list[list[Load]]:
+def share_out(jobs: Sequence[Job], devices: int, traced: bool = True) -> list[list[Load]]:
     """Group jobs by program and cut them into one contiguous share a device, of equal work.
 
     Contiguous, so that as few programs as possible are compiled for two devices. Work is counted
-    in declared field evaluations.
+    in declared field evaluations. Rules that differ in a number share a program if `traced`.
     """
     programs: dict[Any, list[Job]] = {}
     for job in jobs:
-        free = tuple(traced_options(job.rule)) if _traceable(job.rule) else ()
+        free = tuple(traced_options(job.rule)) if traced and _traceable(job.rule) else ()
         fixed = tuple((k, v) for k, v in job.rule.option_values().items() if k not in free)
         programs.setdefault((type(job.rule), free, fixed), []).append(job)
     ordered = [(key, job) for key, members in programs.items() for job in members]
@@ -83,6 +83,7 @@ def run_fleet(
     jobs: Sequence[Job],
     work: Callable[[Load, Callable[[float, str], None]], Iterator[Result]],
     progress: Progress,
+    traced: bool = True,
 ) -> Iterator[Result]:
     """Do all jobs, one thread a device, and yield each result as soon as it is there.
 
@@ -91,12 +92,13 @@ def run_fleet(
         work: work(load, tick) runs one load on the current default device; it calls
             tick(share done, words) often, which raises `Stopped` once the fleet is stopped.
         progress: is told of the whole, from this thread.
+        traced: whether rules that differ in a number share a program, that number being traced.
 
     A load that fails gives `failed` results for its jobs; the others go on. An interrupt stops all
     threads at their next tick and is raised; results already yielded stay.
     """
     devices = jax.local_devices()
-    shares = [deque(share) for share in share_out(jobs, len(devices))]
+    shares = [deque(share) for share in share_out(jobs, len(devices), traced)]
     loads = [load for share in shares for load in share]
     shares_done = dict.fromkeys(map(id, loads), 0.0)
     weights = {id(load): len(load.jobs) for load in loads}
