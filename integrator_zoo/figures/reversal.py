@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-DASHES = {"float32": "-", "mixed": ":", "float64": "--"}
-MARKERS = {"store": "o", "remat": "s", "reversible": "^", "exact": "D"}
+from . import array, by_integrator, number, style
+
+if TYPE_CHECKING:
+    from ..runs.store import Record
+
+WAYS = {"float32": "-", "mixed": ":", "float64": (0, (5, 1.2))}
+MODES = {"store": "o", "remat": "s", "reversible": "^", "exact": "D"}
+GREY = "0.6"
 
 
-def draw_all(records: Sequence[Any], folder: Path, name: str, draw: Any, panels: int) -> list[Path]:
-    """One picture of the records that are ok; none where there are none."""
-    good = [record for record in records if record.status == "ok"]
-    if not good:
+def draw_rewind(records: Sequence[Record], folder: Path) -> list[Path]:
+    """`rewind.png`: error against layers undone, a panel a rule, the law in grey."""
+    runs = [of[0] for of in by_integrator(records).values() if of[0].status == "ok"]
+    if not runs:
         return []
-    figure = Figure(figsize=(3.6 * panels, 3.4), layout="constrained")
-    draw(good, figure.subplots(1, panels, squeeze=False)[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    figure.savefig(path, dpi=150)
-    return [path]
+    with style.theme():
+        looks = style.looks([run.integrator for run in runs])
+        fig = Figure(figsize=(2.6 * len(runs), 2.8), layout="constrained")
+        shown: dict[str, Any] = {}
+        for run, ax in zip(runs, fig.subplots(1, len(runs), squeeze=False)[0], strict=True):
+            for way, dashes in WAYS.items():
+                errors = array(run, f"error_{way}", 1)
+                if errors is None:
+                    continue
+                errors, undone = errors[::-1], np.arange(len(errors))
+                drawn = np.isfinite(errors) & (errors > 0)
+                color = looks[run.integrator].color
+                (shown[way],) = ax.plot(undone[drawn], errors[drawn], color=color, ls=dashes)
+                law = number(run, "law_per_layer")
+                if way == "float32" and law is not None and drawn[-1]:
+                    line = errors[-1] * law ** (undone - undone[-1])
+                    (shown["law"],) = ax.plot(undone, line, color=GREY, zorder=0)
+            ax.set(yscale="log", title=style.plain(run.integrator), xlabel="layers undone")
+        fig.axes[0].set_ylabel("largest error")
+        style.legend(fig, shown)
+        return [style.save(fig, folder, "rewind.png")]
 
 
-def draw_rewind(records: Sequence[Any], folder: Path) -> list[Path]:
-    """Error against layers undone, one panel a rule, with the law as a grey line."""
-    return draw_all(records, folder, "rewind", _rewind, len(records))
+def draw_memory(records: Sequence[Record], folder: Path) -> list[Path]:
+    """`memory-SPEC.png`: temporary memory, step time and gradient cosine against depth."""
+    runs = [of[0] for of in by_integrator(records).values() if of[0].status == "ok"]
+    with style.theme():
+        return [_memory(run, folder) for run in runs]
 
 
-def _rewind(records: Sequence[Any], axes: Any) -> None:
-    for record, axis in zip(records, axes, strict=False):
-        for way, dashes in DASHES.items():
-            errors = np.asarray(record.arrays[f"error_{way}"])[::-1]
-            undone = np.arange(len(errors))
-            axis.semilogy(undone[errors > 0], errors[errors > 0], dashes, color="C0", label=way)
-            if way == "float32":
-                law = errors[-1] * record.metrics["law_per_layer"] ** (undone - undone[-1])
-                axis.semilogy(undone, law, color="0.7", zorder=0, label="law")
-        axis.set(title=record.integrator, xlabel="layers undone", ylabel="largest error")
-    axes[0].legend(frameon=False)
-
-
-def draw_memory(records: Sequence[Any], folder: Path) -> list[Path]:
-    """Temporary memory, step time and gradient cosine against depth, one picture a rule."""
-    paths = []
-    for record in records:
-        name = "memory-" + record.integrator.replace(":", "-").replace("=", "")
-        paths += draw_all([record], folder, name, _memory, 3)
-    return paths
-
-
-def _memory(records: Sequence[Any], axes: Any) -> None:
-    (record,) = records
-    arrays = record.arrays
-    headings = {
+def _memory(run: Record, folder: Path) -> Path:
+    quantities = {
         "temp_mb": "temporary memory, MB",
         "step_seconds": "seconds a step",
         "cosine": "cosine with the 64-bit gradient",
     }
-    for (quantity, heading), axis in zip(headings.items(), axes, strict=True):
-        for mode, marker in MARKERS.items():
-            axis.plot(arrays["depths"], arrays[f"{quantity}_{mode}"], marker=marker, label=mode)
-        axis.set(xscale="log", xlabel="depth", title=heading)
-        axis.set_yscale("linear" if quantity == "cosine" else "log")
-    safe = record.metrics.get("safe_depth")
+    fig = Figure(figsize=(style.WIDTH, 2.8), layout="constrained")
+    depths, shown = array(run, "depths", 1), {}
+    for (name, heading), ax in zip(quantities.items(), fig.subplots(1, 3), strict=True):
+        for mode, marker in MODES.items():
+            values = array(run, f"{name}_{mode}", 1)
+            if depths is not None and values is not None:
+                (shown[mode],) = ax.plot(depths, values, marker=marker, ms=3.5)
+        ax.set(xscale="log", xlabel="depth", title=heading)
+        ax.set_yscale("linear" if name == "cosine" else "log")
+    safe = number(run, "safe_depth")
     if safe is not None:
-        axes[2].axvline(safe, color="0.7", zorder=0, label="predicted safe depth")
-    axes[2].legend(frameon=False)
+        shown["no digit left"] = fig.axes[2].axvline(safe, color=GREY, zorder=0)
+    style.legend(fig, shown)
+    return style.save(fig, folder, f"memory-{re.sub(r'[^a-z0-9.]+', '-', run.integrator)}.png")
