@@ -246,7 +246,7 @@ def _course(
     parts = (branches,) if callable(branches) else tuple(branches)
     if isinstance(depth, int) and depth < 1:
         raise ZooError(f"depth={depth}: a network needs at least one layer.", "Give depth >= 1.")
-    if not isinstance(depth, int) and isinstance(mode, Reversible | Exact):
+    if isinstance(depth, Array) and isinstance(mode, Reversible | Exact):
         raise ZooError("a depth that is a traced value cannot be undone.", "Give a plain integer.")
     if isinstance(h, Array):
         h = h.astype(dtype)

@@ -89,7 +89,7 @@ def bound(keep: Fraction | float, fades: int) -> float:
     return fades * math.log2(1 / keep)
 
 
-def rational(keep: Any, spec: str) -> Fraction:
+def rational(keep: Any, name: str) -> Fraction:
     """The friction factor as n/d with d at most 2^16: what its decimals say, or the nearest.
 
     Raises:
@@ -97,14 +97,14 @@ def rational(keep: Any, spec: str) -> Fraction:
     """
     if not isinstance(keep, (float, int)):
         raise ZooError(
-            f"integrator {spec!r}: memory='exact' lays out its words before it runs and needs a "
+            f"integrator {name!r}: memory='exact' lays out its words before it runs and needs a "
             "plain number as friction, not a traced value.",
             "Give the option in the spec.",
         )
     found = Fraction(str(keep)).limit_denominator(LARGEST_DENOMINATOR)
     if not 0 < found <= 1:
         raise ZooError(
-            f"integrator {spec!r}: a velocity times {keep:g} cannot be undone.",
+            f"integrator {name!r}: a velocity times {keep:g} cannot be undone.",
             f"{REMEDY} Factors from 1/{LARGEST_DENOMINATOR} to 1 can.",
         )
     return found
@@ -141,7 +141,7 @@ class FixedPoint:
             )
         self.unit = 2.0**-self.fraction
         self.limit = 2.0 ** (bits - 1) * (1 - 2.0**-10)
-        fades = [rational(move.by, rule.spec) for move in moves if isinstance(move, Fade)]
+        fades = [rational(move.by, rule.name) for move in moves if isinstance(move, Fade)]
         if len(fades) > 1:
             raise ZooError(f"integrator {rule.spec!r} fades twice in a step.", REMEDY)
         self.keep = fades[0] if fades and fades[0] < 1 else None
