@@ -30,8 +30,11 @@ class Rewind(Experiment):
     """Train on `rings`, keep the final state of some test points, undo every layer.
 
     The error is the largest |x recovered - x| over points and features. Each undone layer should
-    multiply it by the rule's amplification (1/mu for a ledger); `growth_per_layer` is the slope
-    fitted to the float32 errors. Rules with exact moves are also undone in fixed point.
+    multiply it by the rule's amplification (1/mu for a ledger), apart from what the slope of the
+    field adds. `growth_per_layer` is the slope fitted to the float32 errors of the trained network,
+    `..._linearised` the same of a tangent vector sent backward (what the field's slope predicts),
+    `..._untrained` that before training, where the field is nearly flat: the law by itself. Rules
+    with exact moves are also undone in fixed point.
     """
 
     depth: int = option(32, "number of layers", low=4)
@@ -43,6 +46,8 @@ class Rewind(Experiment):
         Column("rewind_error_mixed", "float32, back in 64", ".2g"),
         Column("rewind_error_float64", "float64", ".2g"),
         Column("growth_per_layer", "growth a layer", ".3f"),
+        Column("growth_per_layer_linearised", "linearised", ".3f"),
+        Column("growth_per_layer_untrained", "untrained", ".3f"),
         Column("law_per_layer", "law", ".3f"),
         Column("rewind_error_exact", "exact", ".2g"),
         Column("remainder_bits_per_layer", "bits a layer", ".3f"),
@@ -74,17 +79,21 @@ class Rewind(Experiment):
         data = planar_data("rings", job.seed)
         clock = time.perf_counter()
         net = ResNet(self.depth, integrator=rule, rngs=nnx.Rngs(job.seed))
-        losses = fit(net, data.train_x, data.train_y, steps=self.steps)
         picks = np.linspace(0, len(data.test_x) - 1, self.points).astype(int)
-        arrays = {way: error_by_node(net.stack, data.test_x[picks].T, way) for way in WAYS}
+        points = data.test_x[picks].T
+        untrained = error_by_node(net.stack, points, "float64")
+        losses = fit(net, data.train_x, data.train_y, steps=self.steps)
+        arrays = {way: error_by_node(net.stack, points, way) for way in WAYS}
         metrics: dict[str, Any] = {f"rewind_error_{way}": arrays[way][0] for way in WAYS}
         metrics |= {
             "parameters": parameter_count(net),
             "train_loss": float(losses[-1]),
             "growth_per_layer": growth(arrays["float32"]),
+            "growth_per_layer_untrained": growth(untrained),
+            "growth_per_layer_linearised": growth(error_by_node(net.stack, points, "linearised")),
             "law_per_layer": rule.amplification(),
         }
-        exact, bits = exactly_back(net.stack, data.test_x[picks].T)
+        exact, bits = exactly_back(net.stack, points)
         metrics |= {"rewind_error_exact": exact, "remainder_bits_per_layer": bits}
         facts = {"data_hash": data.digest(), "dtype": "float32 and float64", "devices": 1}
         return Result(
@@ -103,7 +112,12 @@ class Rewind(Experiment):
 
 
 def error_by_node(stack: Any, x: Any, way: str) -> np.ndarray:
-    """Largest |recovered - original| at each node, [depth + 1], node 0 the start."""
+    """Largest |recovered - original| at each node, [depth + 1], node 0 the start.
+
+    Args:
+        way: one of WAYS, or 'linearised': the size of a random tangent of the end, sent backward
+            through the derivative of the rewind, in 64-bit.
+    """
     import jax
     import jax.numpy as jnp
     from flax import nnx
@@ -120,12 +134,21 @@ def error_by_node(stack: Any, x: Any, way: str) -> np.ndarray:
     backward = jax.jit(lambda w, end: nnx.merge(graph, w).rewind(end, collect=True))
     with jax.enable_x64(way != "float32"):
         x = jnp.asarray(x, jnp.float32)
-        if way == "float64":
+        if way in ("float64", "linearised"):
             weights, x = cast(weights), cast(x)
         there = forward(weights, x)
         end = there.state
         if way == "mixed":
             weights, end = cast(weights), cast(end)
+        if way == "linearised":
+            keys = iter(jax.random.split(jax.random.key(0), len(jax.tree.leaves(end))))
+            tangent = jax.tree.map(
+                lambda leaf: jax.random.normal(next(keys), leaf.shape, leaf.dtype), end
+            )
+            _, moved = jax.jvp(
+                lambda end: backward(weights, end).trajectory.nodes, (end,), (tangent,)
+            )
+            return np.abs(np.asarray(moved)).reshape(len(moved), -1).max(1)
         back = backward(weights, end)
         gap = np.asarray(back.trajectory.nodes, float) - np.asarray(there.trajectory.nodes, float)
     return np.abs(gap).reshape(len(gap), -1).max(1)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..registry import Entry, Registry
     from ..runs import Record
 
-WIDE = 160
+WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
 
@@ -156,8 +156,8 @@ def print_comparison(
 ) -> None:
     """The table of `zoo compare`: a row an integrator, means over its seeds."""
     seeds = len({record.seed for record in records})
-    devices = records[0].facts.get("devices")
-    where = f", {devices} {records[0].facts.get('device')} devices" if devices else ""
+    device, devices = (records[0].facts.get(key) for key in ("device", "devices"))
+    where = f", {devices} {device} device{'s' * (devices > 1)}" if device and devices else ""
     counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
     print(f"{experiment.headline()}{counted}{where}\n")
     columns = experiment.columns
@@ -242,9 +242,10 @@ def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in dict.fromkeys([*headings, *left]):
-        words = heading in left
-        table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
+    for i, heading in enumerate(dict.fromkeys([*headings, *left])):
+        # a narrow terminal folds numbers rather than cutting them; the name stays whole
+        justify = "left" if heading in left else "right"
+        table.add_column(heading, justify=justify, no_wrap=i == 0, overflow="fold")
     return table
 
 

@@ -80,6 +80,7 @@ def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:
     origin = current().entry("integrator", job.rule.name).origin
     return {
         "experiment": experiment.name,
+        "experiment_code": _code_digest(type(experiment)),
         "settings": experiment.option_values(),
         "integrator": {
             "spec": job.rule.spec,
@@ -94,7 +95,7 @@ def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:
 
 @functools.cache
 def _code_digest(cls: type) -> str:
-    """Hash of the files that define a rule, so that an edited plugin is run anew."""
+    """Hash of the files that define a class, so that an edited plugin is run anew."""
     texts = []
     for base in cls.__mro__:
         module = sys.modules.get(base.__module__)
