@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..contract import Integrator, Traits
+from ..contract import Integrator
 from ..errors import one_line, unknown
 
 MINIMUM = 12
@@ -30,7 +30,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Check:
-    """One check: chosen by traits, never by name."""
+    """One check: chosen by what an integrator declares, never by its name."""
 
     id: str
     why: str
@@ -38,8 +38,8 @@ class Check:
     run: Callable[[Subject], Measured]
     needs: tuple[str, ...]
     """Checks without which this one has no meaning; it is skipped where one of them failed."""
-    unless: Callable[[Traits], str]
-    """Why it does not apply to an integrator of these traits; empty where it does."""
+    unless: Callable[[Integrator], str]
+    """Why it does not apply, from what the integrator declares; empty where it does."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def check(
     why: str,
     *,
     needs: tuple[str, ...] = (),
-    unless: Callable[[Traits], str] = lambda traits: "",
+    unless: Callable[[Integrator], str] = lambda rule: "",
 ) -> Callable[[Callable[[Subject], Measured]], Callable[[Subject], Measured]]:
     """Decorator: register a function of a `Subject` as a check."""
 
@@ -94,11 +94,18 @@ class Subject:
         self.rule = rule
         self.traits = rule.traits
         self._findings: dict[str, Finding] = {}
+        self._kept: dict[str, Any] = {}
+
+    def once(self, what: str, make: Callable[[], Any]) -> Any:
+        """Something that several checks look at, made at the first call."""
+        if what not in self._kept:
+            self._kept[what] = make()
+        return self._kept[what]
 
     def finding(self, id: str) -> Finding:
         """What the check found, run now if it has not been."""
         if id not in CHECKS:
-            raise unknown("check", id, CHECKS, "See: zoo check --checks")
+            raise unknown("check", id, CHECKS, "See: zoo check --list")
         if id not in self._findings:
             self._findings[id] = self._examine(CHECKS[id])
         return self._findings[id]
@@ -109,7 +116,7 @@ class Subject:
             value = None if measured is None else measured.value
             return Finding(check.id, status, *figures, reason, check.why, value)
 
-        if reason := check.unless(self.traits):
+        if reason := check.unless(self.rule):
             return found("skipped", reason)
         for need in check.needs:
             if self.finding(need).status == "failed":

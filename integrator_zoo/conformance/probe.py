@@ -27,7 +27,7 @@ def weights(depth: int = DEPTH, dtype: Any = jnp.float32, seed: int = 0) -> Weig
     return jnp.asarray(square, dtype), jnp.asarray(shift, dtype)
 
 
-def branch(layer: Weights, index: Any, x: Array) -> Array:
+def branch(layer: Any, index: Any, x: Array) -> Array:
     """tanh(W x + b), features last. Its Lipschitz constant is below 1."""
     w, b = layer
     return jnp.tanh(x @ w.T + b)

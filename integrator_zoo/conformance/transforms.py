@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import depth
 from ..contract import Step
@@ -64,8 +65,7 @@ def grad(subject: Subject) -> Measured:
     with jax.enable_x64(True):
         w, x0 = probe.weights(dtype=jnp.float64), probe.start(dtype=jnp.float64)
         velocity = probe.opening_velocity(rule, x0)
-        toward = jax.tree.map(lambda leaf: jnp.cos(jnp.arange(leaf.size * 1.0)), (w, x0))
-        toward = jax.tree.map(lambda t, leaf: t.reshape(leaf.shape), toward, (w, x0))
+        toward = jax.tree.map(lambda a: np.cos(np.arange(a.size)).reshape(a.shape), (w, x0))
 
         @jax.jit
         def loss(w: Any, x0: Any) -> Any:
@@ -73,11 +73,11 @@ def grad(subject: Subject) -> Measured:
             return jnp.sum(jnp.sin(end + 0.1 * jnp.arange(probe.WIDTH)))
 
         def shifted(by: float) -> float:
-            return float(loss(*jax.tree.map(lambda a, t: a + by * t, (w, x0), toward)))
+            return float(loss(*jax.tree.map(lambda a, t: np.asarray(a) + by * t, (w, x0), toward)))
 
         slope = jax.jit(jax.grad(loss, (0, 1)))(w, x0)
         along = sum(
-            float(jnp.vdot(g, t))
+            float(np.vdot(g, t))
             for g, t in zip(jax.tree.leaves(slope), jax.tree.leaves(toward), strict=True)
         )
         eps = 1e-3  # fourth-order differences: truncation and rounding both near 1e-12
@@ -137,31 +137,33 @@ def memory_modes(subject: Subject) -> Measured:
         x0 = probe.start(dtype=jnp.float64)
         velocity = probe.opening_velocity(rule, x0)
 
-        def slope(mode: str, keep: float) -> Any:
-            def noisy(layer: Any, index: Any, x: Any) -> Any:
-                key = jax.random.fold_in(jax.random.key(0), index)
-                return probe.branch(layer, index, x) * jax.random.bernoulli(key, keep, x.shape)
+        def slopes(mode: str) -> Any:
+            """Gradients with everything kept, and with half of each branch dropped."""
 
-            def loss(w: Any, x0: Any) -> Any:
+            def loss(w: Any, x0: Any, keep: Any) -> Any:
+                def noisy(layer: Any, index: Any, x: Any) -> Any:
+                    key = jax.random.fold_in(jax.random.key(0), index)
+                    *own, kept = layer
+                    return probe.branch(own, index, x) * jax.random.bernoulli(key, kept, x.shape)
+
                 how = {"branch": noisy, "velocity": velocity, "memory": mode}
-                return jnp.sum(jnp.sin(probe.walk(rule, w, x0, **how).position))
+                kept = jnp.full(len(w[0]), keep)
+                return jnp.sum(jnp.sin(probe.walk(rule, (*w, kept), x0, **how).position))
 
-            return jax.jit(jax.grad(loss, (0, 1)))(w, x0)
+            both = jax.jit(jax.grad(loss, (0, 1)))
+            return [both(w, x0, keep) for keep in (1.0, 0.5)]
 
-        for keep in (1.0, 0.5):
-            reference = slope("store", keep)
-            for mode in depth.MEMORY:
-                if mode == "store" or mode in refused:
-                    continue
-                try:
-                    gap = probe.distance(slope(mode, keep), reference)
-                except PluginError:
-                    raise
-                except ZooError:  # the mode says why it does not serve this rule
-                    refused.append(mode)
-                    continue
-                modes += [mode] if keep == 1.0 else []
-                worst = max(worst, gap)
+        reference = slopes("store")
+        for mode in depth.MEMORY:
+            if mode == "store":
+                continue
+            try:
+                worst = max(worst, probe.distance(slopes(mode), reference))
+                modes.append(mode)
+            except PluginError:
+                raise
+            except ZooError:  # the mode says why it does not serve this rule
+                refused.append(mode)
     said = f"{worst:.1e} apart: store, {', '.join(modes)}"
     said += f"; refused: {', '.join(refused)}" if refused else ""
     return Measured(worst <= MODES_AGREE and bool(modes), said, f"{MODES_AGREE:.0e}", value=worst)
