@@ -1,8 +1,8 @@
 """The conformance kit: is an integrator what it declares to be?
 
-    report = check_integrator(MyRule())
-    print(report)
-    report.raise_if_failed()
+report = check_integrator(MyRule())
+print(report)
+report.raise_if_failed()
 """
 
 from . import contract, transforms, accuracy, inverse, geometry, limits, learning, documentation  # noqa: F401, I001 (in the order in which they run)

@@ -25,7 +25,9 @@ FOLLOWS = 1e-2
 def order_fit(subject: Subject) -> OrderFit:
     """The errors on the fitting problem, measured once."""
     problem = fitting(subject.traits)
-    return subject.once("order fit", lambda: observed_order(subject.rule, problem, SPAN, MOST_STEPS))
+    return subject.once(
+        "order fit", lambda: observed_order(subject.rule, problem, SPAN, MOST_STEPS)
+    )
 
 
 def _no_order(rule: Integrator) -> str:
@@ -69,7 +71,9 @@ def order(subject: Subject) -> Measured:
 
 
 def _counted(declared: int, counted: float) -> Measured:
-    return Measured(counted == declared, f"{counted:g} a step", f"{declared}", str(declared), counted)
+    return Measured(
+        counted == declared, f"{counted:g} a step", f"{declared}", str(declared), counted
+    )
 
 
 @check(
@@ -88,7 +92,9 @@ def evaluations(subject: Subject) -> Measured:
             return marker(probe.branch(layer, index, x))
 
         velocity = probe.opening_velocity(rule, x0)
-        walk = jax.jit(lambda w, x0: probe.walk(rule, w, x0, branch=marked, velocity=velocity).state)
+        walk = jax.jit(
+            lambda w, x0: probe.walk(rule, w, x0, branch=marked, velocity=velocity).state
+        )
         return walk(w, x0)
 
     twice = count_evaluations(lambda marker: run(2 * count, marker))

@@ -80,7 +80,8 @@ def check(
     """Decorator: register a function of a `Subject` as a check."""
 
     def register(run: Callable[[Subject], Measured]) -> Callable[[Subject], Measured]:
-        assert id not in CHECKS and all(need in CHECKS for need in needs), id
+        assert id not in CHECKS, id
+        assert all(need in CHECKS for need in needs), id  # so there is an order to run them in
         CHECKS[id] = Check(id, why, run, needs, unless)
         return run
 

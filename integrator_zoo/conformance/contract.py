@@ -14,8 +14,8 @@ from .base import Measured, Subject, check
 from .variants import variants
 
 
-def first_step(rule: Any, x0: Any, dtype: Any) -> tuple[Any, Any]:
-    """The state before and after one step, run eagerly."""
+def first_step(rule: Any, x0: Any, dtype: Any = jnp.float32) -> tuple[Any, Any]:
+    """The state before and after one step."""
     w = probe.weights(1, dtype)
     field, at = probe.bound_field(w, 0), probe.place(0, 1)
     state = rule.init(x0, field, at, probe.opening_velocity(rule, x0))
@@ -29,51 +29,11 @@ def leaf_types(tree: Any) -> list[str]:
 
 @check("state-structure", "a compiled loop over depth carries one fixed structure")
 def state_structure(subject: Subject) -> Measured:
-    before, after = first_step(subject.rule, probe.start(), jnp.float32)
+    before, after = first_step(subject.rule, probe.start())
     was, now = jax.tree.structure(before), jax.tree.structure(after)
     if was == now:
         was, now = leaf_types(before), leaf_types(after)
     return Measured(was == now, "unchanged" if was == now else f"{was} to {now}", "unchanged")
-
-
-@check("shapes", "streams come as [D], [batch, D], [batch, time, D]", needs=("state-structure",))
-def shapes(subject: Subject) -> Measured:
-    said = []
-    for shape in ((probe.WIDTH,), (2, probe.WIDTH), (2, 3, probe.WIDTH)):
-        x0 = probe.start(*shape)
-        before, after = first_step(subject.rule, x0, jnp.float32)
-        got = jnp.shape(subject.rule.position(after))
-        if got != shape or leaf_types(before) != leaf_types(after):
-            said.append(f"{list(shape)} to {list(got)}")
-    return Measured(not said, "; ".join(said) or "kept for 1, 2 and 3 axes", "kept")
-
-
-def _dtype(subject: Subject, dtype: Any) -> Measured:
-    with jax.enable_x64(True):
-        before, after = first_step(subject.rule, probe.start(dtype=dtype), dtype)
-        kept = subject.rule.position(after).dtype == dtype and leaf_types(before) == leaf_types(
-            after
-        )
-        got = f"{leaf_types(before)} to {leaf_types(after)}"
-    name = jnp.dtype(dtype).name
-    return Measured(kept, f"{name} kept" if kept else got, f"{name} kept")
-
-
-@check("dtype-bfloat16", "one silent promotion undoes mixed precision", needs=("state-structure",))
-def dtype_bfloat16(subject: Subject) -> Measured:
-    return _dtype(subject, jnp.bfloat16)
-
-
-@check("dtype-float32", "the dtype of most networks", needs=("state-structure",))
-def dtype_float32(subject: Subject) -> Measured:
-    return _dtype(subject, jnp.float32)
-
-
-@check(
-    "dtype-float64", "a silent cast down spoils 64-bit references", needs=("state-structure",)
-)
-def dtype_float64(subject: Subject) -> Measured:
-    return _dtype(subject, jnp.float64)
 
 
 @check("hashable", "a rule is a static argument of compiled programs")
@@ -112,9 +72,9 @@ def repr_round_trip(subject: Subject) -> Measured:
 @check("pure", "a compiled step runs Python once: hidden state is lost", needs=("state-structure",))
 def pure(subject: Subject) -> Measured:
     x0 = probe.start()
-    one = first_step(subject.rule, x0, jnp.float32)
-    first_step(subject.rule, 2 * x0, jnp.float32)
-    other = first_step(subject.rule, x0, jnp.float32)
+    one = first_step(subject.rule, x0)
+    first_step(subject.rule, 2 * x0)
+    other = first_step(subject.rule, x0)
     gap = probe.distance(other, one)
     same = probe.same_bits(other, one)
     return Measured(same, f"second call differs by {gap:.1e}", "0, bit for bit", value=gap)
@@ -158,7 +118,7 @@ def start(subject: Subject) -> Measured:
 )
 def relocate(subject: Subject) -> Measured:
     rule = subject.rule
-    _, state = first_step(rule, probe.start(), jnp.float32)
+    _, state = first_step(rule, probe.start())
     here, there = rule.position(state), -2.0 * rule.position(state)
     moved = rule.relocate(state, there)
     gap = probe.distance(rule.position(moved), there)
@@ -171,7 +131,7 @@ def relocate(subject: Subject) -> Measured:
 @check("observe", "telemetry is stacked over depth: fixed names, shaped like the position")
 def observe(subject: Subject) -> Measured:
     rule = subject.rule
-    before, after = (rule.observe(s) for s in first_step(rule, probe.start(), jnp.float32))
+    before, after = (rule.observe(s) for s in first_step(rule, probe.start()))
     wrong = [
         f"{name}: {list(jnp.shape(value))}"
         for name, value in after.items()

@@ -29,13 +29,18 @@ def docstring(subject: Subject) -> Measured:
     return Measured(words >= 5, f"{words} words", "at least 5", value=words)
 
 
-@check("table", "one row of the method table: one line, no column separator")
+@check("table", "one row of the method table, where rules are compared at a glance")
 def table(subject: Subject) -> Measured:
     traits = subject.traits
+    cells = {"equation": traits.equation, "reference": traits.reference}
     wrong = [
-        f"{what} holds {sign!r}"
-        for what, text in (("equation", traits.equation), ("reference", traits.reference))
-        for sign in "|\n"
-        if sign in text
+        f"{what} has {len(text)} characters" + " on several lines" * ("\n" in text)
+        for what, text in cells.items()
+        if len(text) > CELL or "\n" in text
     ]
-    return Measured(not wrong, "; ".join(wrong) or "fits", "fits")
+    bound = f"one line of at most {CELL} characters"
+    return Measured(not wrong, "; ".join(wrong) or "fits", bound)
+
+
+CELL = 200
+"""Most characters in a cell of the method table."""

@@ -46,7 +46,9 @@ def there_and_back(rule: Any, w: Any, x0: Any, shared: bool) -> tuple[Any, Any]:
     return start, lax.scan(undo, end, xs, reverse=True)[0]
 
 
-def round_trip(rule: Integrator, depth: int, dtype: Any, shared: bool = False) -> tuple[float, bool]:
+def round_trip(
+    rule: Integrator, depth: int, dtype: Any, shared: bool = False
+) -> tuple[float, bool]:
     """The largest difference after a round trip, and whether every bit is the same."""
     w = probe.weights(depth, dtype)
     if shared:

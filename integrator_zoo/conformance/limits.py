@@ -51,7 +51,11 @@ def rest(subject: Subject) -> Measured:
     return Measured(gap <= REST, f"moved by {gap:.1e}", f"{REST:.0e}", value=gap)
 
 
-@check("zero", "a zero-initialised branch or an empty stream must not give NaN", needs=("scan",))
+@check(
+    "zero",
+    "a zero-initialised branch or an empty stream must not give NaN",
+    needs=("dtype-bfloat16",),
+)
 def zero(subject: Subject) -> Measured:
     cases = {
         f"{name}, {jnp.dtype(dtype).name}": (x_scale, f_scale, dtype)
@@ -62,30 +66,30 @@ def zero(subject: Subject) -> Measured:
             ("zero state and field", 0.0, 0.0),
         )
     }
-    return _finite(subject.rule, cases)
+    return _finite(subject, cases)
 
 
-@check("extreme", "tiny and large streams occur early in training", needs=("scan",))
+@check("extreme", "tiny and large streams occur early in training", needs=("dtype-bfloat16",))
 def extreme(subject: Subject) -> Measured:
     cases = {
         f"|x| near {size:g}, {jnp.dtype(dtype).name}": (size, 1.0, dtype)
         for dtype in (jnp.float32, jnp.bfloat16)
         for size in (1e-30, 1e30)
     }
-    return _finite(subject.rule, cases)
+    return _finite(subject, cases)
 
 
-def _finite(rule: Integrator, cases: dict[str, tuple[float, float, Any]]) -> Measured:
+def _finite(subject: Subject, cases: dict[str, tuple[float, float, Any]]) -> Measured:
     """Values and gradients over the probe's layers, the state and the field scaled."""
 
     def loss(w: Any, x0: Any, f_scale: Any) -> Any:
         def scaled(layer: Any, index: Any, x: Any) -> Any:
             return f_scale * probe.branch(layer, index, x)
 
-        end = probe.walk(rule, w, x0, branch=scaled).position
+        end = probe.walk(subject.rule, w, x0, branch=scaled).position
         return jnp.sum(end * jnp.cos(jnp.arange(probe.WIDTH)).astype(end.dtype))
 
-    both = jax.jit(jax.value_and_grad(loss, (0, 1, 2)))
+    both = subject.once("edges", lambda: jax.jit(jax.value_and_grad(loss, (0, 1, 2))))
     bad = []
     for name, (x_scale, f_scale, dtype) in cases.items():
         w = probe.weights(dtype=dtype)

@@ -60,18 +60,12 @@ def bound_field(w: Weights, index: int) -> Callable[[Array], Array]:
     return lambda x: branch(layer, index, x)
 
 
-def by_hand(rule: Integrator, w: Weights, x0: Array, *, jit: bool = False, **how: Any) -> Any:
+def by_hand(rule: Integrator, w: Weights, x0: Array, velocity: Array | None = None) -> Any:
     """The final state after a plain Python loop over the layers."""
-    count = len(w[0])
-    own = own_parameters(rule)
-    state = rule.init(x0, bound_field(w, 0), place(0, count), how.get("velocity"))
+    count, own = len(w[0]), own_parameters(rule)
+    state = rule.init(x0, bound_field(w, 0), place(0, count), velocity)
     for index in range(count):
-        at, field = place(index, count), bound_field(w, index)
-
-        def step(state: Any, at: Step = at, field: Any = field) -> Any:
-            return rule.step(state, field, at, own)
-
-        state = jax.jit(step)(state) if jit else step(state)
+        state = rule.step(state, bound_field(w, index), place(index, count), own)
     return state
 
 
