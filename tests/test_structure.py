@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
     {"errors", "options", "contract", "lab", "trajectory"},
     {"hookspecs", "registry", "depth", "memory", "reversible", "exact", "problems"},
-    {"backbones", "data"},
+    {"backbones", "data", "conformance"},
     {"training", "runs"},
     {"figures"},
     {"cli"},

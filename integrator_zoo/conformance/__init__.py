@@ -5,9 +5,22 @@ print(report)
 report.raise_if_failed()
 """
 
-from . import contract, transforms, accuracy, inverse, geometry, limits, learning, documentation  # noqa: F401, I001 (in the order in which they run)
+import importlib
+
 from .base import CHECKS, MINIMUM, Check, Finding, Measured, Subject
 from .runner import Report, check_integrator, parametrize_with_checks
+
+for _family in (  # in this order the checks run and are listed
+    "contract",
+    "transforms",
+    "accuracy",
+    "inverse",
+    "geometry",
+    "limits",
+    "learning",
+    "documentation",
+):
+    importlib.import_module(f".{_family}", __name__)
 
 __all__ = [
     "CHECKS",

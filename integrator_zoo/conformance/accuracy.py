@@ -10,9 +10,8 @@ import numpy as np
 
 from ..contract import Integrator
 from ..depth import count_evaluations
-from ..problems import OrderFit, evaluations_per_step, observed_order, solve
+from ..problems import OrderFit, evaluations_per_step, fitting, observed_order, solve
 from . import probe
-from .arena import fitting
 from .base import Measured, Subject, check
 from .transforms import ROUNDING, WALKS
 

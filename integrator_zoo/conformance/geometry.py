@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..depth import integrate
-from ..problems import Kepler, Lifted, solve
+from ..problems import Kepler, Lifted, Toda, solve
 from . import probe
-from .arena import Toda
 from .base import Measured, Subject, check
 from .transforms import WALKS
 

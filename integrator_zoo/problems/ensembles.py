@@ -11,7 +11,7 @@ import numpy as np
 
 from ..contract import Traits
 from ..options import option
-from ..problems import Problem, problem, reference_solution
+from .catalogue import Problem, problem, reference_solution
 
 GOLDEN = np.pi * (1 + 5**0.5)
 """Turn between consecutive points of a Fibonacci lattice."""
