@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..contract import Integrator
@@ -53,6 +53,8 @@ class Finding:
     reason: str
     why: str
     value: float | None = None
+    blocked: bool = False
+    """Skipped only because a check that it needs failed."""
 
     def as_json(self) -> dict[str, Any]:
         """The row of `zoo check --json`."""
@@ -119,9 +121,11 @@ class Subject:
 
         if reason := check.unless(self.rule):
             return found("skipped", reason)
-        for need in check.needs:
-            if self.finding(need).status == "failed":
-                return found("skipped", f"needs {need}, which failed")
+        for need in map(self.finding, check.needs):
+            if need.status == "failed":
+                return replace(found("skipped", f"needs {need.id}, which failed"), blocked=True)
+            if need.blocked:
+                return replace(need, id=check.id, why=check.why)
         try:
             measured = check.run(self)
         except KeyboardInterrupt:

@@ -128,7 +128,11 @@ def relocate(subject: Subject) -> Measured:
     return Measured(gap == 0 and same, said, "0, the rest unchanged", value=gap)
 
 
-@check("observe", "telemetry is stacked over depth: fixed names, shaped like the position")
+@check(
+    "observe",
+    "telemetry is stacked over depth: fixed names, shaped like the position",
+    needs=("state-structure",),
+)
 def observe(subject: Subject) -> Measured:
     rule = subject.rule
     before, after = (rule.observe(s) for s in first_step(rule, probe.start()))

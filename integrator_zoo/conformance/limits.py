@@ -38,7 +38,9 @@ def _nodes(rule: Integrator, w: Any, x0: Any) -> Any:
     return jax.jit(lambda w, x0: probe.walk(rule, w, x0, collect=True).trajectory.nodes)(w, x0)
 
 
-@check("rest", "where the field is zero, a stream at rest stays where it is", needs=("scan",))
+@check(
+    "rest", "where the field is zero, a stream at rest stays where it is", needs=("scan", "start")
+)
 def rest(subject: Subject) -> Measured:
     path = probe.walk(
         subject.rule,

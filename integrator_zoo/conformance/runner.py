@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ class Report:
 
     integrator: str
     findings: tuple[Finding, ...]
+    seconds: float = 0.0
 
     def of(self, *statuses: str) -> list[Finding]:
         """The findings of some statuses."""
@@ -55,6 +57,7 @@ class Report:
             "integrator": self.integrator,
             "checks": [finding.as_json() for finding in self.findings],
             "counts": self.counts,
+            "seconds": self.seconds,
             "passed": self.passed,
         }
 
@@ -89,9 +92,9 @@ def check_integrator(
     for id in [*ids, *(expected or {})]:
         if id not in CHECKS:
             raise unknown("check", id, CHECKS, "See: zoo check --list")
-    subject = Subject(rule)
+    subject, clock = Subject(rule), time.perf_counter()
     findings = [_expect(subject.finding(id), (expected or {}).get(id)) for id in ids]
-    return Report(rule.spec, tuple(findings))
+    return Report(rule.spec, tuple(findings), time.perf_counter() - clock)
 
 
 def instance(integrator: Any) -> Integrator:

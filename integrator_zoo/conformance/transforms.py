@@ -166,7 +166,7 @@ def _living_tracers() -> set[int]:
     return {id(thing) for thing in gc.get_objects() if isinstance(thing, DynamicJaxprTracer)}
 
 
-@check("no-recompilation", "a second call must not compile again", needs=("state-structure", "jit"))
+@check("no-recompilation", "a second call must not compile again", needs=("scan",))
 def no_recompilation(subject: Subject) -> Measured:
     rule, w, traces = subject.rule, probe.weights(), []
     own = probe.own_parameters(rule)
