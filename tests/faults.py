@@ -408,7 +408,7 @@ class PrintsInOrder(Honest):
     """An ordered print in the step: recomputation cannot repeat it."""
 
     def step(self, state, field, at, params):
-        deep = at.count == 3 and isinstance(at.h, float) and state.dtype == jnp.float64
+        deep = isinstance(at.h, float) and at.count == 3 and state.dtype == jnp.float64
         if deep and state.ndim == 1:
             jax.debug.callback(lambda x: None, state[0], ordered=True)
         return state + at.h * field(state)

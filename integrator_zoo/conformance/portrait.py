@@ -75,7 +75,7 @@ def stability(rule: Integrator) -> np.ndarray:
     """
     real, imaginary = plane()
     with jax.enable_x64(True):
-        matrices = np.asarray(_matrices(rule, real.ravel(), imaginary.ravel()))
+        matrices = np.array(_matrices(rule, real.ravel(), imaginary.ravel()))
     bad = ~np.isfinite(matrices).all(axis=(1, 2))
     matrices[bad] = 0
     radius = np.abs(np.linalg.eigvals(matrices)).max(axis=1)
