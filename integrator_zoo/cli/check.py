@@ -87,17 +87,20 @@ def _rules(registry: Registry, names: list[str]) -> list[Integrator]:
         return [entry.default for _, entry in sorted(registry.entries["integrator"].items())]
     rules: list[Any] = []
     for name in names:
-        if not (name.endswith(".py") or Path(name).is_file()):
+        if not name.endswith(".py"):
             rules.append(registry.get("integrator", name))
             continue
         registry.load_file(name)
         if broken := [b for b in registry.broken if b.origin.distribution == str(Path(name))]:
             raise ZooError(f"{name}: {broken[0].reason}.", "Mend the file, then check it again.")
-        rules += [
+        held = [
             entry.default
             for entry in registry.entries["integrator"].values()
             if entry.origin.distribution == str(Path(name))
         ]
+        if not held:
+            raise ZooError(f"{name} holds no integrator.", "Decorate one with @integrator(...).")
+        rules += held
     return rules
 
 
