@@ -39,7 +39,9 @@ def _nodes(rule: Integrator, w: Any, x0: Any) -> Any:
 
 
 @check(
-    "rest", "where the field is zero, a stream at rest stays where it is", needs=("scan", "start")
+    "rest",
+    "where the field is zero, a stream at rest stays where it is",
+    needs=("scan", "start", "manifold"),
 )
 def rest(subject: Subject) -> Measured:
     path = probe.walk(
