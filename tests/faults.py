@@ -404,14 +404,16 @@ class WeakStart(Counter):
 
 
 @fault("memory-modes", Honest)
-class PrintsInOrder(Honest):
-    """An ordered print in the step: recomputation cannot repeat it."""
+class AnotherEachTrace(Honest):
+    """A counter at trace time: what is recomputed is not what was computed."""
+
+    traces: ClassVar = [0]
 
     def step(self, state, field, at, params):
         deep = isinstance(at.h, float) and at.count == 3 and state.dtype == jnp.float64
-        if deep and state.ndim == 1:
-            jax.debug.callback(lambda x: None, state[0], ordered=True)
-        return state + at.h * field(state)
+        if deep and isinstance(state, jax.core.Tracer):
+            self.traces[0] += 1
+        return state + at.h * (1 + 1e-4 * self.traces[0] * deep) * field(state)
 
 
 @fault("consistency", Honest)

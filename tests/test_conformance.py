@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import jax
+import numpy as np
 import pytest
 from conftest import ALL
 from faults import FAULTS, Honest, Kick, Lattice, Leapfrog, Limit, Midpoint
@@ -13,6 +14,7 @@ from faults import FAULTS, Honest, Kick, Lattice, Leapfrog, Limit, Midpoint
 import integrator_zoo as zoo
 from integrator_zoo.conformance import CHECKS, MINIMUM, Subject, check_integrator
 from integrator_zoo.conformance.geometry import energy_band
+from integrator_zoo.conformance.portrait import plane, stability
 
 BUILT_IN = [zoo.get(name) for name in ALL]
 
@@ -157,3 +159,23 @@ def test_checks_are_chosen_by_declarations_only():
     for check in CHECKS.values():
         assert check.unless(renamed()) == check.unless(Honest())
     assert {Leapfrog, Lattice, Limit, Midpoint} <= {twin for _, _, twin in FAULTS}
+
+
+def test_the_stability_region_is_the_known_one():
+    """Euler: |1 + z| <= 1. Leapfrog keeps x'' = z x for z in [-4, 0] and loses z = 0.5."""
+    real, imaginary = plane()
+    radius = stability(Honest())
+    assert np.allclose(radius, np.abs(1 + real + 1j * imaginary), atol=1e-12)
+    near = np.argmin(np.abs(real + 1) + np.abs(imaginary))
+    assert stability(Leapfrog()).ravel()[near] == pytest.approx(1, abs=1e-12)
+    near = np.argmin(np.abs(real - 0.5) + np.abs(imaginary))
+    assert stability(Leapfrog()).ravel()[near] > 1.5
+
+
+def test_the_picture_is_drawn(tmp_path):
+    from integrator_zoo.figures.conformance import draw
+
+    path = draw(zoo.get("ledger:mu=0.6"), tmp_path)
+    assert path.name == "ledger_mu=0.6.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.stat().st_size > 20_000

@@ -56,7 +56,7 @@ def new(
     }
     folder.mkdir(parents=True)
     try:
-        for template in resources.files(__package__).joinpath("template").iterdir():
+        for template in resources.files("integrator_zoo.cli").joinpath("template").iterdir():
             filled = string.Template(template.read_text(encoding="utf-8")).substitute(values)
             target = template.name.removesuffix(".txt").replace("MODULE", values["module"])
             (folder / target).write_text(filled, encoding="utf-8")

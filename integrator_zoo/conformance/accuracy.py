@@ -117,7 +117,7 @@ def evaluations_shared(subject: Subject) -> Measured:
 @check("shared-field", "reusing a shared field's force must not change the path", needs=WALKS)
 def shared_field(subject: Subject) -> Measured:
     with jax.enable_x64(True):
-        w, x0 = probe.weights(dtype=jnp.float64), probe.start(dtype=jnp.float64)
+        w, x0 = probe.weights(2, dtype=jnp.float64), probe.start(dtype=jnp.float64)
         w = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), w)
         velocity = probe.opening_velocity(subject.rule, x0)
         ends = [
