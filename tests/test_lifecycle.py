@@ -179,7 +179,7 @@ def test_check_of_a_file_before_it_is_packaged(tmp_path):
     good, lying = tmp_path / "good.py", tmp_path / "lying.py"
     source = GOOD.format(name="filed").split("@hookimpl")[0]
     good.write_text(
-        source.replace("(Integrator):", '(Integrator):\n    """Euler, once more, here."""')
+        source.replace("(Integrator):", '(Integrator):\n    """Euler once more, in a file."""')
     )
     lying.write_text(good.read_text().replace("order=1", "order=2").replace("filed", "lying"))
     done = zoo("check", str(good), "--no-picture", "--json")
