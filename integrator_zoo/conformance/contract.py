@@ -56,11 +56,12 @@ def spec(subject: Subject) -> Measured:
 
 @check("repr", "what a notebook prints makes the same rule again")
 def repr_round_trip(subject: Subject) -> Measured:
-    names = {type(subject.rule).__name__: type(subject.rule)}
+    cls = type(subject.rule)
     lost = []
     for rule in variants(subject.rule):
         try:
-            same = eval(repr(rule), dict(names)) == rule
+            local = repr(rule).replace(cls.__qualname__, cls.__name__, 1)  # made inside a function
+            same = eval(local, {cls.__name__: cls}) == rule
         except Exception:
             same = False
         if not same:

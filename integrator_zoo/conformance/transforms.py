@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import gc
+import sys
+from collections import deque
+from collections.abc import Mapping
+from types import CellType, FunctionType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters.partial_eval import DynamicJaxprTracer
 
 from .. import depth
-from ..contract import Step
+from ..contract import Integrator, Step
 from ..errors import PluginError, ZooError
 from . import probe
 from .base import Measured, Subject, check
@@ -151,19 +153,42 @@ def grad(subject: Subject) -> Measured:
 
 @check("no-leak", "a value kept from inside a compiled step breaks the next one", needs=("scan",))
 def no_leak(subject: Subject) -> Measured:
-    """Tracers that are alive after tracing. (JAX's own checker also reports its own caches.)"""
+    """Tracers that the rule, its class or its module hold after tracing.
+
+    JAX's own checker, and a count of all living tracers, also report what a solver library caches.
+    """
     w, x0 = probe.weights(), probe.start()
     velocity = probe.opening_velocity(subject.rule, x0)
-    before = _living_tracers()
+    before = _held_tracers(subject.rule)
     jax.make_jaxpr(lambda x: probe.walk(subject.rule, w, x, velocity=velocity).state)(x0)
-    kept = len(_living_tracers() - before)
+    kept = len(_held_tracers(subject.rule) - before)
     said = f"{kept} tracers kept" if kept else "no tracer is kept"
     return Measured(not kept, said, "no tracer is kept", value=kept)
 
 
-def _living_tracers() -> set[int]:
-    gc.collect()
-    return {id(thing) for thing in gc.get_objects() if isinstance(thing, DynamicJaxprTracer)}
+def _held_tracers(rule: Integrator) -> set[int]:
+    """The tracers in reach of a rule's own variables: attributes, closures, globals."""
+    homes = {base.__module__ for base in type(rule).__mro__} - {"builtins", "abc"}
+    reach: list[Any] = [rule, *(vars(sys.modules[home]) for home in homes if home in sys.modules)]
+    reach += [vars(base) for base in type(rule).__mro__]  # a class may be local to a function
+    seen, found = set(), set()
+    while reach:
+        thing = reach.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, jax.core.Tracer):
+            found.add(id(thing))
+        elif isinstance(thing, Mapping):
+            reach += thing.values()
+        elif isinstance(thing, (list, tuple, set, frozenset, deque)):
+            reach += thing
+        elif isinstance(thing, FunctionType):
+            cells = [cell for cell in thing.__closure__ or () if cell != CellType()]
+            reach += [*(cell.cell_contents for cell in cells), thing.__defaults__, vars(thing)]
+        elif (thing if isinstance(thing, type) else type(thing)).__module__ in homes:
+            reach += [getattr(thing, "__dict__", None)]
+    return found
 
 
 @check("no-recompilation", "a second call must not compile again", needs=("scan",))
