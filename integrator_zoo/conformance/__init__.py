@@ -15,6 +15,7 @@ for _family in (  # in this order the checks run and are listed
     "transforms",
     "accuracy",
     "inverse",
+    "recomputation",
     "geometry",
     "limits",
     "learning",

@@ -49,7 +49,9 @@ def hashable(subject: Subject) -> Measured:
 
 @check("spec", "runs are named, stored and found again by the spec string")
 def spec(subject: Subject) -> Measured:
-    lost = [r.spec for r in variants(subject.rule) if from_spec(r.spec, lambda _, r=r: type(r)()) != r]
+    lost = [
+        r.spec for r in variants(subject.rule) if from_spec(r.spec, lambda _, r=r: type(r)()) != r
+    ]
     said = f"{', '.join(lost)} names another rule" if lost else "every spec names its rule"
     return Measured(not lost, said, "every spec names its rule")
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from ..contract import Integrator
-from ..depth import integrate
+from ..depth import integrate, rewind
 from . import probe
 from .base import Measured, Subject, check
 from .transforms import WALKS
@@ -28,22 +27,12 @@ MEANINGFUL = 1e-3
 @functools.partial(jax.jit, static_argnums=(0, 3))
 def there_and_back(rule: Any, w: Any, x0: Any, shared: bool) -> tuple[Any, Any]:
     """The state before the first step, and the state after walking the depth there and back."""
-    depth = len(w[0])
-    velocity = probe.opening_velocity(rule, x0)
-    how = {"depth": depth, "h": SMALL_H, "velocity": velocity, "shared": shared}
-    end = integrate(rule, probe.branch, w, x0, **how).state
-    own = probe.own_parameters(rule)
-
-    def at(index: Any) -> Any:
-        return probe.Step(index * SMALL_H, SMALL_H, index, depth, shared)
-
-    def undo(state: Any, sliced: Any) -> tuple[Any, None]:
-        layer, index = sliced
-        return rule.invert(state, lambda x: probe.branch(layer, index, x), at(index), own), None
-
-    xs = (w, jnp.arange(depth, dtype=jnp.int32))
-    start = rule.init(x0, probe.bound_field(w, 0), at(0), velocity)
-    return start, lax.scan(undo, end, xs, reverse=True)[0]
+    depth, velocity = len(w[0]), probe.opening_velocity(rule, x0)
+    how = {"depth": depth, "h": SMALL_H, "shared": shared}
+    end = integrate(rule, probe.branch, w, x0, velocity=velocity, **how).state
+    at = probe.Step(0 * SMALL_H, SMALL_H, 0, depth, shared)
+    start = rule.init(x0, probe.bound_field(w, 0), at, velocity)
+    return start, rewind(rule, probe.branch, w, end, **how).state
 
 
 def round_trip(

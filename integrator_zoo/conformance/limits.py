@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .. import registry
 from ..contract import Integrator
-from ..options import apply_spec
+from ..options import from_spec
 from . import probe
 from .base import Measured, Subject, check
 
@@ -25,7 +25,7 @@ REST = 1e-6
 def reduction(subject: Subject) -> Measured:
     w, x0, apart, said = probe.weights(8), probe.start(probe.BATCH, probe.WIDTH), 0.0, []
     for condition, spec in subject.traits.reduces_to:
-        limit = apply_spec(subject.rule, f"{subject.rule.name}:{condition}")
+        limit = from_spec(f"{subject.rule.name}:{condition}", lambda _: subject.rule)
         one, other = (_nodes(rule, w, x0) for rule in (limit, registry.get(spec)))
         apart = max(apart, probe.distance(one, other))
         said += [] if probe.same_bits(one, other) else [f"{condition} is not {spec}"]

@@ -12,9 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import depth
 from ..contract import Integrator, Step
-from ..errors import PluginError, ZooError
 from . import probe
 from .base import Measured, Subject, check
 
@@ -24,8 +22,6 @@ ROUNDING_32 = 1e-5
 """The same for 32-bit arithmetic."""
 SLOPE = 1e-6
 """Bound of a derivative beside differences, relative."""
-MODES_AGREE = 1e-6
-"""Bound of the gradients of two memory modes, relative to the largest entry."""
 WALKS = ("scan", "dtype-float64")
 """What must hold before a walk through depth in 64-bit says anything else."""
 
@@ -107,7 +103,7 @@ def vmap(subject: Subject) -> Measured:
         return _agree(probe.distance(alone, end(points, speed)))
 
 
-def _slopes(subject: Subject, mode: str) -> Any:
+def slopes(subject: Subject, mode: str) -> Any:
     """(w, x0, keep) -> value and gradients of a loss, in 64-bit, under a memory mode.
 
     `keep` is the share of each branch that dropout keeps; the masks belong to the sub-updates.
@@ -128,7 +124,7 @@ def _slopes(subject: Subject, mode: str) -> Any:
     return subject.once(f"slopes {mode}", lambda: jax.jit(jax.value_and_grad(loss, (0, 1))))
 
 
-def _case() -> Any:
+def case_64() -> Any:
     """Weights and a start in 64-bit, as numpy arrays."""
     w, x0 = probe.weights(dtype=jnp.float64), probe.start(dtype=jnp.float64)
     return jax.tree.map(np.asarray, (w, x0))
@@ -137,7 +133,7 @@ def _case() -> Any:
 @check("grad", "training follows the derivative of the step", needs=WALKS)
 def grad(subject: Subject) -> Measured:
     with jax.enable_x64(True):
-        case, both = _case(), _slopes(subject, "store")
+        case, both = case_64(), slopes(subject, "store")
         toward = jax.tree.map(lambda a: np.cos(np.arange(a.size)).reshape(a.shape), case)
 
         def shifted(by: float) -> float:
@@ -211,32 +207,3 @@ def no_recompilation(subject: Subject) -> Measured:
     count = len(traces)
     calls = f"in {probe.DEPTH} calls"
     return Measured(count == 1, f"{count} compilations {calls}", f"1 {calls}", value=count)
-
-
-@check(
-    "memory-modes",
-    "recomputation must see the same step, dropout masks included",
-    needs=(*WALKS, "grad"),
-)
-def memory_modes(subject: Subject) -> Measured:
-    """Gradients with dropout 0 and 0.5 in the field, every memory mode against `store`."""
-    worst, modes, refused = 0.0, [], []
-    with jax.enable_x64(True):
-        case = _case()
-
-        def gradients(mode: str) -> Any:
-            return [_slopes(subject, mode)(*case, keep)[1] for keep in (1.0, 0.5)]
-
-        for mode in depth.MEMORY:
-            try:
-                worst = max(worst, probe.distance(gradients(mode), gradients("store")))
-                modes.append(mode)
-            except PluginError:
-                raise
-            except ZooError:  # the mode says why it does not serve this rule
-                refused.append(mode)
-    said = f"{worst:.1e} apart: {', '.join(modes)}"
-    said += f"; refused: {', '.join(refused)}" if refused else ""
-    return Measured(
-        worst <= MODES_AGREE and len(modes) > 1, said, f"{MODES_AGREE:.0e}", value=worst
-    )
