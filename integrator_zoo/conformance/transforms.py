@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..contract import Integrator, Step
 from . import probe
@@ -173,7 +174,7 @@ def _held_tracers(rule: Integrator) -> set[int]:
         if id(thing) in seen:
             continue
         seen.add(id(thing))
-        if isinstance(thing, jax.core.Tracer):
+        if isinstance(thing, Tracer):
             found.add(id(thing))
         elif isinstance(thing, Mapping):
             reach += thing.values()
