@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import problems, trajectory
     from .backbones import ResidualStack, ResNet, from_blocks
+    from .conformance import check_integrator, parametrize_with_checks
     from .contract import (
         Field,
         Integrator,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "backbones": ("ResNet", "ResidualStack", "from_blocks"),
+    "conformance": ("check_integrator", "parametrize_with_checks"),
     "contract": (
         "Field",
         "Integrator",
@@ -67,6 +69,7 @@ __all__ = [
     "Step",
     "Traits",
     "ZooError",
+    "check_integrator",
     "exactly",
     "experiment",
     "fit",
@@ -77,6 +80,7 @@ __all__ = [
     "integrator",
     "option",
     "parameter_count",
+    "parametrize_with_checks",
     "problems",
     "register",
     "rewind",

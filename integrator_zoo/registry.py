@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
-import importlib.util
 import os
 import re
-import sys
-from collections.abc import Iterable
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pluggy
-
-from . import hookspecs
-from .contract import Integrator
+from . import discovery
+from .discovery import KINDS, OWN, Origin, import_file, offered
 from .errors import PluginError, ZooError, one_line, unknown
-from .lab import Experiment
-from .options import Options, from_spec
-
-OWN = "integrator-zoo"
-KINDS: dict[str, tuple[str, type[Options]]] = {
-    "integrator": ("zoo_integrators", Integrator),
-    "experiment": ("zoo_experiments", Experiment),
-}
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a registered thing came from."""
-
-    distribution: str
-    version: str
-    module: str
-
-    def __str__(self) -> str:
-        version = f" {self.version}" if self.version else ""
-        return f"{self.distribution}{version} ({self.module})"
+from .options import from_spec
 
 
 @dataclass(frozen=True)
@@ -48,6 +22,8 @@ class Broken:
 
     origin: Origin
     reason: str
+    error: str = "PluginError"
+    """Name of the exception's type."""
 
     def __str__(self) -> str:
         return f"plugin {self.origin} left out: {self.reason}"
@@ -61,6 +37,17 @@ class Entry:
     origin: Origin
 
 
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin module that was looked at."""
+
+    origin: Origin
+    registered: tuple[str, ...]
+    """Names of the integrators and experiments that it registered."""
+    seconds: float
+    """How long importing it and asking it took."""
+
+
 @dataclass
 class Registry:
     """Everything that is registered in this process."""
@@ -69,22 +56,19 @@ class Registry:
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
     broken: list[Broken] = field(default_factory=list)
+    plugins: list[Plugin] = field(default_factory=list)
 
     def load_entry_points(self) -> None:
         """Load every plugin of the entry-point group, our own first, then by distribution name.
 
         Whatever a plugin does when imported or asked, short of an interrupt, only leaves it out.
         """
-        seen: set[tuple[str, str, str]] = set()
-        points = importlib.metadata.entry_points(group=hookspecs.PROJECT)
-        found = sorted(points, key=lambda p: (_dist(p)[0] != OWN, _dist(p), p.name))
-        for point in found:
-            name, version = _dist(point)
-            key = (name, point.name, point.value)
-            if key in seen:  # the same metadata found twice on sys.path
-                continue
-            seen.add(key)
-            self._load(Origin(name, version, point.value), point.load)
+        for origin, point in discovery.entry_points():
+            self._load(origin, lambda point=point: _load_point(point))
+        for name in discovery.wanted() or ():
+            if name not in {OWN, *(plugin.origin.distribution for plugin in self.plugins)}:
+                missing = Origin(name, "", "ZOO_PLUGINS")
+                self.broken.append(Broken(missing, "no plugin of this name is installed"))
 
     def load_file(self, path: str | Path) -> None:
         """Load a single plugin file: its hooks, or simply the classes it decorates."""
@@ -92,7 +76,7 @@ class Registry:
         if not path.is_file():
             raise ZooError(f"no plugin file {str(path)!r}.", "Give the path of a .py file.")
         module_name = "zoo_file_" + re.sub(r"\W", "_", path.stem)
-        self._load(Origin(str(path), "", module_name), lambda: _import_file(module_name, path))
+        self._load(Origin(str(path), "", module_name), lambda: import_file(module_name, path))
 
     def add(self, kind: str, thing: Any, origin: Origin) -> Entry:
         """Register a class made by `@integrator` or `@experiment`, or an instance of one.
@@ -132,80 +116,38 @@ class Registry:
         return self.entries[kind][name]
 
     def _load(self, origin: Origin, load: Any) -> None:
+        clock = time.perf_counter()
+        names: list[str] = []
         try:
-            module = load()
-            for kind, things in _offered(module, origin).items():
+            for kind, things in offered(load(), alone=origin.version == "").items():
                 for thing in things:
-                    self._add_or_note(kind, thing, origin)
+                    names += self._add_or_note(kind, thing, origin)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: a plugin must not end the program
-            self.broken.append(Broken(origin, one_line(error)))
+            self.broken.append(Broken(origin, one_line(error), type(error).__name__))
+        self.plugins.append(Plugin(origin, tuple(names), time.perf_counter() - clock))
 
-    def _add_or_note(self, kind: str, thing: Any, origin: Origin) -> None:
-        """One bad member is left out; its siblings stay."""
+    def _add_or_note(self, kind: str, thing: Any, origin: Origin) -> list[str]:
+        """The name under which it is registered; one bad member is left out, its siblings stay."""
         try:
-            self.add(kind, thing, origin)
+            return [self.add(kind, thing, origin).default.name]
         except Exception as error:
-            self.broken.append(Broken(origin, one_line(error)))
+            self.broken.append(Broken(origin, one_line(error), type(error).__name__))
+            return []
 
 
-def _dist(point: importlib.metadata.EntryPoint) -> tuple[str, str]:
-    """Normalised name and version of the distribution that an entry point belongs to."""
-    dist = point.dist
-    if dist is None:
-        return "unknown", ""
-    return re.sub(r"[-_.]+", "-", dist.name).lower(), dist.version
-
-
-def _import_file(module_name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError("it is not a Python source file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _offered(module: Any, origin: Origin) -> dict[str, Iterable[Any]]:
-    """What a plugin module offers, by kind.
-
-    pluggy matches the module against the hook specifications; each hook is then called by itself,
-    so that one plugin's failure is its own.
-    """
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
-    manager.register(module)
-    manager.check_pending()
-    offered: dict[str, Iterable[Any]] = {}
-    for kind, (hook, _) in KINDS.items():
-        results = getattr(manager.hook, hook)()
-        for result in results:
-            if isinstance(result, (str, bytes)) or not isinstance(result, Iterable):
-                raise PluginError(f"{hook}() returned {type(result).__name__}, not a list")
-            offered[kind] = list(result)
-    if not offered and origin.version == "":  # a single file needs no hooks
-        for kind, (_, base) in KINDS.items():
-            offered[kind] = [
-                thing
-                for thing in vars(module).values()
-                if isinstance(thing, type)
-                and issubclass(thing, base)
-                and thing.__module__ == module.__name__
-                and vars(thing).get("name")
-            ]
-    if not any(offered.values()):
-        hooks = " or ".join(f"{hook}()" for hook, _ in KINDS.values())
-        raise PluginError(f"it registers nothing: no @hookimpl function {hooks}")
-    return offered
+def _load_point(point: Any) -> Any:
+    discovery.check_needs(point)
+    return point.load()
 
 
 @functools.lru_cache(maxsize=1)
 def current() -> Registry:
     """The registry of this process; plugins are loaded at the first call.
 
-    `ZOO_PLUGIN_FILES` may name further single-file plugins, separated as in PATH.
+    `ZOO_PLUGINS` restricts which, see `discovery.entry_points`; `ZOO_PLUGIN_FILES` may name further
+    single-file plugins, separated as in PATH.
     """
     made = Registry()
     made.load_entry_points()

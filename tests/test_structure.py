@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
     {"errors", "options", "contract", "lab", "trajectory"},
-    {"hookspecs", "registry", "depth", "memory", "reversible", "exact", "problems"},
-    {"backbones", "data"},
+    {"hookspecs", "discovery", "registry", "depth", "memory", "reversible", "exact", "problems"},
+    {"backbones", "data", "conformance"},
     {"training", "runs"},
     {"figures"},
     {"cli"},

@@ -220,3 +220,6 @@ def _pictures(experiment: Experiment, records: list[Record], store: Store) -> li
         except Exception as error:  # the table is worth more than a picture
             output.note(f"the pictures could not be drawn: {one_line(error)}")
     return sorted(folder.glob("*.png"))
+
+
+from . import check, lifecycle  # noqa: E402, F401 (they add their commands to `app`)

@@ -6,7 +6,6 @@ here is computed in 64-bit inside a local context; the caller's configuration st
 """
 
 from .catalogue import (
-    PROBLEMS,
     DampedOscillator,
     Kepler,
     Oscillator,
@@ -15,8 +14,19 @@ from .catalogue import (
     Rotation,
     problem,
 )
+from .ensembles import RigidBodies, Toda, fitting
 from .order import OrderFit, observed_order
 from .solve import Lifted, Solution, evaluations_per_step, final_position, solve
+
+PROBLEMS: tuple[type[Problem], ...] = (
+    Kepler,
+    Oscillator,
+    DampedOscillator,
+    Pendulum,
+    Rotation,
+    RigidBodies,
+    Toda,
+)
 
 __all__ = [
     "PROBLEMS",
@@ -27,10 +37,13 @@ __all__ = [
     "Oscillator",
     "Pendulum",
     "Problem",
+    "RigidBodies",
     "Rotation",
     "Solution",
+    "Toda",
     "evaluations_per_step",
     "final_position",
+    "fitting",
     "observed_order",
     "problem",
     "solve",

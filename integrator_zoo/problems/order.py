@@ -8,7 +8,7 @@ import numpy as np
 
 from ..contract import Integrator
 from .catalogue import Problem
-from .solve import final_position
+from .solve import final_positions
 
 FITTED = 5
 """Errors to which an order is fitted."""
@@ -37,19 +37,18 @@ def observed_order(
     rounding does not touch and that are small enough to be asymptotic (below
     3e-2). The starting procedure is included.
     """
-    counts = np.unique(np.round(2 ** np.arange(3, np.log2(most) + 0.25, 0.5)).astype(int))
+    counts = np.unique(np.round(2 ** np.arange(2, np.log2(most) + 0.25, 0.5)).astype(int))
     spans = span * np.linspace(1, 2, 7)
     targets = problem.exact(spans)
+    sizes = np.linalg.norm(targets, axis=1)
     errors = np.full(len(counts), np.nan)
-    for i, count in enumerate(counts):
-        logs = []
-        for time, target in zip(spans, targets, strict=True):
-            end = final_position(rule, problem, time / count, int(count))
-            gap = np.linalg.norm(end - target)
-            logs.append(np.log(gap / np.linalg.norm(target) + 1e-300))
-        errors[i] = np.exp(np.mean(logs))
-        if errors[i] < 1e-12:
-            break
+    with np.errstate(all="ignore"):
+        for i, count in enumerate(counts):
+            ends = final_positions(rule, problem, spans / count, int(count))
+            gaps = np.linalg.norm(ends - targets, axis=1)
+            errors[i] = np.exp(np.mean(np.log(gaps / sizes + 1e-300)))
+            if errors[i] < 1e-12:
+                break
     rounding = np.maximum(1e-12, 2e-16 * counts)
     fit = np.flatnonzero((errors > rounding) & (errors < 3e-2))[-FITTED:]
     steps = span / counts

@@ -127,6 +127,19 @@ def final_position(
     return np.split(end, 2)[0] if lifted.stacked else end
 
 
+def final_positions(rule: Integrator, problem: Problem, hs: np.ndarray, steps: int) -> np.ndarray:
+    """`final_position` for several step sizes at once: [len(hs), features]."""
+    with jax.enable_x64(True):
+        lifted = Lifted(problem, rule.traits.dynamics)
+        ends = np.asarray(_lasts(rule, lifted, hs, steps, *lifted.start()))
+    return np.split(ends, 2, axis=1)[0] if lifted.stacked else ends
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _lasts(rule: Integrator, lifted: Lifted, hs: Any, steps: Any, x0: Any, v0: Any) -> Array:
+    return jax.vmap(lambda h: _last(rule, lifted, h, steps, x0, v0))(hs)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _last(rule: Integrator, lifted: Lifted, h: Any, steps: Any, x0: Any, v0: Any) -> Array:
     return integrate(
