@@ -85,7 +85,7 @@ class Kepler(Experiment):
             try:
                 yield self._orbit(job)
             except Exception as error:
-                yield Result(job, "failed", {}, reason=one_line(error))
+                yield Result(job, "failed", {}, reason=one_line(error, type(job.rule)))
         progress("kepler", 1.0, "done")
 
     def _orbit(self, job: Job) -> Result:

@@ -74,7 +74,7 @@ class Memory(Experiment):
                     ),
                 )
             except Exception as error:
-                yield Result(job, "failed", {}, reason=one_line(error))
+                yield Result(job, "failed", {}, reason=one_line(error, type(job.rule)))
         progress("memory", 1.0, "done")
 
     def _one(self, job: Job, tick: Any) -> Result:

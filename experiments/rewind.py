@@ -65,7 +65,7 @@ class Rewind(Experiment):
             try:
                 yield self._one(job)
             except Exception as error:
-                yield Result(job, "failed", {}, reason=one_line(error))
+                yield Result(job, "failed", {}, reason=one_line(error, type(job.rule)))
         progress("rewind", 1.0, "done")
 
     def _one(self, job: Job) -> Result:

@@ -17,8 +17,19 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from .errors import ZooError
 from .options import Options, declare, option
 
 if TYPE_CHECKING:
@@ -104,6 +115,13 @@ class Traits:
     """Whether a pre-norm backbone hands the branch a normalised copy or the raw stream."""
     reduces_to: tuple[tuple[str, str], ...] = ()
     """Limits that hold bit for bit, as (options, spec): (("mu=0", "euler"),)."""
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(Traits).items():
+            value = getattr(self, name)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                allowed = ", ".join(map(repr, get_args(kind)))
+                raise ZooError(f"trait {name}={value!r} is not one of {allowed}.")
 
 
 class Integrator(Options, ABC):

@@ -281,7 +281,7 @@ def _same_structure(rule: Integrator, what: str, before: Any, after: Any) -> Non
     if was != now:
         raise PluginError(
             f"integrator {rule.spec!r}: {what}() changed the structure of the state, "
-            f"from {was} to {now}",
+            f"from {_describe(before)} to {_describe(after)}",
             "Return the same structure that init() gives.",
         )
     for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
@@ -292,6 +292,16 @@ def _same_structure(rule: Integrator, what: str, before: Any, after: Any) -> Non
                 f"from {a.str_short()} to {b.str_short()}",
                 "Keep shapes and dtypes; cast with .astype(x.dtype).",
             )
+
+
+def _describe(state: Any) -> str:
+    """What a state is made of, as one would write it: 'Moving(x, v)', 'an array', 'None'."""
+    if isinstance(state, tuple):
+        names = getattr(state, "_fields", None) or [_describe(part) for part in state]
+        return f"{type(state).__name__ if hasattr(state, '_fields') else ''}({', '.join(names)})"
+    if state is None:
+        return "None (is a return missing?)"
+    return "an array" if isinstance(state, Array) else type(state).__name__
 
 
 def _trajectory(start: Any, seen: Any) -> Trajectory:

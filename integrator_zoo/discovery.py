@@ -152,7 +152,10 @@ def _why_nothing(module: Any) -> str:
         if name.startswith("zoo_") and (near := difflib.get_close_matches(name, HOOKS, n=1)):
             return f"{name}() is not a hook, and not decorated; write @hookimpl, {near[0]}()"
     hooks = " or ".join(f"{hook}()" for hook in sorted(HOOKS))
-    return f"it registers nothing: no @hookimpl function {hooks}, or it returned an empty list"
+    return (
+        "it registers nothing: no class decorated with @integrator(...) in a single file, no "
+        f"@hookimpl function {hooks} in a package, or an empty list"
+    )
 
 
 def _decorated(module: Any, base: type[Options]) -> list[Any]:

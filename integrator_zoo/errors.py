@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
+import sys
+import traceback
 from collections.abc import Iterable
 
 
@@ -16,6 +19,10 @@ class ZooError(ValueError):
         self.message = message
         self.hint = hint
         super().__init__(f"{message}  {hint}" if hint else message)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while runs were under way; the message says how many are kept."""
 
 
 class PluginError(ZooError):
@@ -35,9 +42,34 @@ def unknown(kind: str, got: str, known: Iterable[str], hint: str = "") -> ZooErr
     return ZooError(f"no {kind} {got!r} ({len(names)} known).{guess}", hint)
 
 
-def one_line(error: BaseException) -> str:
-    """The first line of any exception, with its type: what a table or a warning can hold."""
-    text = str(error).strip().splitlines()
+def one_line(error: BaseException, culprit: type | None = None) -> str:
+    """The first line of any exception, with its type: what a table or a warning can hold.
+
+    Args:
+        culprit: a class; the last line of its own file that the exception came through is named.
+    """
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, ZooError):
-        return text[0]
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+        return text
+    kind = type(error).__name__
+    line = text if text == kind else f"{kind}: {text}"
+    return line + _place(error, culprit) + HINTS.get(kind, "")
+
+
+_WITHIN = "  Inside a step, values are traced: use jax.numpy, and jnp.where instead of `if`."
+HINTS = {
+    "TracerBoolConversionError": _WITHIN,
+    "TracerArrayConversionError": _WITHIN,
+    "ConcretizationTypeError": _WITHIN,
+}
+"""What to do about errors whose own words tell only those who know jax."""
+
+
+def _place(error: BaseException, culprit: type | None) -> str:
+    """' (file.py:12: y = stat.x)', the deepest line in the culprit's file."""
+    module = sys.modules.get(culprit.__module__) if culprit else None
+    file = getattr(module, "__file__", None)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    if not frames:
+        return ""
+    return f"  ({os.path.basename(file or '')}:{frames[-1].lineno}: {frames[-1].line})"

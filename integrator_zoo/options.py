@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 from .errors import ZooError, unknown
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+PLAIN = (bool, int, float, str)
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
@@ -77,7 +78,7 @@ class Options:
         said = [
             f"{name}={format_value(value)}"
             for name, value in self.option_values().items()
-            if value != fields[name].default
+            if not isinstance(value, PLAIN) or value != fields[name].default
         ]
         return f"{self.name}:{','.join(said)}" if said else self.name
 
@@ -180,7 +181,9 @@ def describe_options(cls: type[Options]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as it is written in a spec string."""
+    """A value as it is written in a spec string; a traced one has none yet."""
+    if not isinstance(value, PLAIN):
+        return "traced"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -93,7 +93,7 @@ class Registry:
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             raise PluginError(f"{cls.__name__} does not define {', '.join(missing)}()")
         holder = self.entries[kind].get(cls.name)
-        if holder is not None:
+        if holder is not None and not _takes_precedence(origin, holder.origin):
             raise PluginError(
                 f"the {kind} name {cls.name!r} is taken by {holder.origin}; choose another name"
             )
@@ -137,6 +137,11 @@ class Registry:
             return []
 
 
+def _takes_precedence(new: Origin, old: Origin) -> bool:
+    """A file named by hand stands before the installed plugin it may become; not before ours."""
+    return new.version == "" and old.distribution != OWN
+
+
 def _load_point(point: Any) -> Any:
     discovery.check_needs(point)
     return point.load()
@@ -168,14 +173,9 @@ def get(spec: str) -> Any:
 def register(rule: Any) -> Any:
     """Register an integrator (class or instance) in this process, without packaging it.
 
-    Returns it, so that it also serves as a class decorator. Registering the same name again
-    from the same process replaces the former one; names of installed plugins are refused.
+    Returns it, so that it also serves as a class decorator. It takes the
+    place of an installed plugin of the same name; names of built-ins are refused.
     """
     cls = rule if isinstance(rule, type) else type(rule)
-    here = Origin("this process", "", cls.__module__)
-    held = current().entries["integrator"]
-    name = getattr(cls, "name", None)
-    if name in held and held[name].origin.distribution == here.distribution:
-        del held[name]
-    current().add("integrator", rule, here)
+    current().add("integrator", rule, Origin("this process", "", cls.__module__))
     return rule

@@ -105,10 +105,16 @@ def test_all_memory_modes_agree(name):
 
     grad = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)), static_argnums=(2, 3))
     kept = grad(layers(), points(), name, "store")
+    undoes = zoo.get(name).traits.inverse != "none"
     for memory in MEMORY:
+        if memory in ("reversible", "exact") and not undoes:
+            with pytest.raises(zoo.ZooError, match="inverse"):
+                grad(layers(), points(), name, memory)
+            continue
+        near = 2e-6 if memory in ("store", "remat") else 1e-4
         other = grad(layers(), points(), name, memory)
         for a, b in zip(jax.tree.leaves(kept), jax.tree.leaves(other), strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-6, atol=2e-6)
+            np.testing.assert_allclose(a, b, rtol=near, atol=near)
     control = grad(layers(), points(), "ledger:mu=0.35", "store")
     assert abs(control[0] - kept[0]) > 1e-3
 

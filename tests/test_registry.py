@@ -130,6 +130,20 @@ def test_a_single_file_needs_no_hook(tmp_path):
         registry.load_file(tmp_path / "other.py")
 
 
+def test_a_file_named_by_hand_stands_before_the_package_it_became(site, tmp_path):
+    distribution(site, "zoo-mine", "zp_mine", GOOD.format(name="mine"))
+    registry = Registry()
+    registry.load_entry_points()
+    file = tmp_path / "draft.py"
+    file.write_text(GOOD.format(name="mine"))
+    registry.load_file(file)
+    assert registry.entries["integrator"]["mine"].origin.distribution == str(file)
+    file.write_text(GOOD.format(name="euler"))
+    registry.load_file(file)
+    assert registry.entries["integrator"]["euler"].origin.distribution == "integrator-zoo"
+    assert "'euler' is taken" in str(registry.broken[-1])
+
+
 def test_an_interrupt_is_not_swallowed(tmp_path):
     file = tmp_path / "interrupts.py"
     file.write_text("raise KeyboardInterrupt")
@@ -149,6 +163,8 @@ def test_register_in_this_process(scratch_registry):
     assert zoo.get("mine:gain=2").gain == 2.0
     zoo.register(Mine(gain=3.0))  # again, with another default: replaces
     assert zoo.get("mine").gain == 3.0
+    with pytest.raises(zoo.ZooError, match="trait dynamics='2nd' is not one of 'first', 'second'"):
+        zoo.integrator("mine", equation="x", reference="x", order=1, dynamics="2nd")
     with pytest.raises(zoo.ZooError, match="is taken by integrator-zoo"):
         zoo.register(
             zoo.integrator("euler", equation="x", reference="x", order=1)(

@@ -134,16 +134,18 @@ def test_an_error_while_writing_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_an_interrupted_comparison_keeps_its_finished_runs(tmp_path):
-    class Interrupted(type(experiment())):
-        def run(self, jobs, progress):
-            yield from super().run(jobs[:1], progress)
-            raise KeyboardInterrupt
+def test_an_interrupted_comparison_keeps_its_finished_runs(tmp_path, monkeypatch):
+    whole = type(experiment()).run
+
+    def interrupted(self, jobs, progress):
+        yield from whole(self, jobs[:1], progress)
+        raise KeyboardInterrupt
 
     store, rules = Store(tmp_path), [zoo.get("euler"), zoo.get("leapfrog")]
-    broken = object.__new__(Interrupted).with_traced(experiment().option_values())
-    with pytest.raises(KeyboardInterrupt):
-        perform(broken, rules, [0], store)
+    monkeypatch.setattr(type(experiment()), "run", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="1 of 2 runs are kept"):
+        perform(experiment(), rules, [0], store)
+    monkeypatch.undo()
     notes = []
     perform(experiment(), rules, [0], store, note=notes.append)
     assert "1 of 2 runs were finished before" in notes[0]

@@ -111,7 +111,7 @@ def test_no_device_idles_while_another_has_work_waiting(monkeypatch):
     from integrator_zoo.lab import Result
     from integrator_zoo.training import fleet
 
-    def one_share(jobs, devices):
+    def one_share(jobs, devices, traced):
         loads = [fleet.Load(job.rule, (job,), ()) for job in jobs]
         return [loads] + [[] for _ in range(devices - 1)]
 
@@ -139,7 +139,36 @@ def test_a_broken_rule_fails_alone(scratch_registry):
     found = results(["euler", "shifty"], [0])
     assert found["euler", 0].status == "ok"
     assert found["shifty", 0].status == "failed"
-    assert "integrator 'shifty': step() changed the structure" in found["shifty", 0].reason
+    reason = found["shifty", 0].reason
+    assert "integrator 'shifty': step() changed the structure" in reason
+    assert "from an array to (an array, an array)" in reason
+
+
+def test_a_bug_in_a_rule_is_placed(tmp_path, scratch_registry):
+    """A wrong shape is called that also where options are traced; others name file and line."""
+    source = (
+        "import numpy as np\n"
+        "from integrator_zoo import Integrator, integrator, option\n"
+        "@integrator('bug', equation='x', reference='a test', order=1)\n"
+        "class Bug(Integrator):\n"
+        "    gain: float = option(1.0, 'a gain')\n"
+        "    def step(self, state, field, at, params):\n"
+        "        return {}\n"
+    )
+    said = {}
+    for line in ("state.sum() * self.gain", "stat", "np.tanh(state)", "None"):
+        scratch_registry.entries["integrator"].pop("bug", None)
+        file = tmp_path / f"bug{len(said)}.py"
+        file.write_text(source.format(line))
+        scratch_registry.load_file(file)
+        said[line] = results(["bug"], [0])["bug", 0].reason
+    assert (
+        "changed a leaf of the state, from float32[2,64] to float32[]"
+        in said["state.sum() * self.gain"]
+    )
+    assert "NameError: name 'stat' is not defined  (bug1.py:7: return stat)" in said["stat"]
+    assert "jnp.where instead of `if`" in said["np.tanh(state)"]
+    assert "is a return missing?" in said["None"]
 
 
 def test_a_diverging_run_says_where():

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
 
 from ..errors import ZooError
-
-INTERRUPTED = 130
-"""Exit code of a command ended by Ctrl-C, as shells have it."""
 
 
 def main() -> None:
@@ -17,14 +13,15 @@ def main() -> None:
     from typer.exceptions import Exit, TyperException
 
     from .app import app
+    from .output import INTERRUPTED, leave
 
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except ZooError as error:
-        _leave(f"zoo: {error}", 2)
+        leave(str(error), 2)
     except TyperException as error:
         text = " ".join(error.format_message().split())
-        _leave(f"zoo: {text or 'something is missing.'}  See: zoo --help", 2)
+        leave(f"{text or 'something is missing.'}  See: zoo --help", 2)
     except Exit as error:
         code = error.exit_code
     except KeyboardInterrupt:
@@ -33,16 +30,5 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     if code == INTERRUPTED:  # typer, too, turns an interrupt into this code
-        _leave(
-            "zoo: interrupted; finished runs are kept, the same command goes on from there",
-            INTERRUPTED,
-        )
+        leave("interrupted; the same command starts again", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _leave(line: str, code: int) -> NoReturn:
-    """Say one line and end at once: a worker thread that still compiles is not waited for."""
-    print(line, file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ZooError, one_line, unknown
+from ..errors import Interrupted, ZooError, one_line, unknown
 from . import output
 
 if TYPE_CHECKING:
     from ..lab import Experiment
     from ..registry import Registry
     from ..runs import Record, Store
+
+MANY_SEEDS = 32
+"""Seeds that tell more than a few."""
 
 app = typer.Typer(
     add_completion=True,
@@ -127,11 +132,9 @@ def compare(
         output.print_json(summary)
         return
     output.print_comparison(chosen, records, summary)
-    if chosen.random and count < 32:
-        named = "".join(f" -i {spec}" for spec in specs)
-        extra = f" --preset {preset}" if preset else ""
-        extra += "".join(f" --set {setting}" for setting in settings or [])
-        output.print_line(f"again     zoo compare {experiment}{named}{extra} --seeds 32")
+    if chosen.random and count < MANY_SEEDS and "--seeds" not in sys.argv:
+        said = shlex.join(sys.argv[1:])
+        output.print_line(f"more      zoo {said} --seeds {MANY_SEEDS}")
 
 
 def _registry(files: list[Path] | None, strict: bool) -> Registry:
@@ -183,10 +186,14 @@ def _perform(
     store = Store(out)
     store.check_writable()
     _use_all_cores()
-    with output.progress_bar() as progress:
-        records = perform(
-            experiment, rules, seeds, store, fresh=fresh, progress=progress, note=output.note
-        )
+    try:
+        with output.progress_bar() as progress:
+            records = perform(
+                experiment, rules, seeds, store, fresh=fresh, progress=progress, note=output.note
+            )
+    except Interrupted as stopped:
+        line = f"interrupted; {stopped}, the same command goes on from there"
+        output.leave(line, output.INTERRUPTED)
     failed = [record for record in records if record.status == "failed"]
     if failed and (strict or len(failed) == len(records)):
         raise typer.Exit(1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..options import bounds_text, format_value, kind_of
 from ..registry import KINDS
@@ -27,6 +28,17 @@ WIDE = 200
 def note(line: str) -> None:
     """One line for the user on stderr."""
     print(f"zoo: {line}", file=sys.stderr, flush=True)
+
+
+INTERRUPTED = 130
+"""Exit code of a command ended by Ctrl-C, as shells have it."""
+
+
+def leave(line: str, code: int) -> NoReturn:
+    """Say one line and end at once: a worker thread that still compiles is not waited for."""
+    note(line)
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def print_line(line: str) -> None:
@@ -183,7 +195,7 @@ def print_comparison(
     if unequal:
         print("* parameters or field evaluations differ from the first row's: not at equal cost")
     for metric, values in summary.get("pairs", {}).items():
-        if len(values) <= 6:
+        if 0 < len(values) <= 6:
             shown = ", ".join(f"{pair} {value:.4g}" for pair, value in values.items())
             print(f"{metric.replace('_', ' ')}: {shown}")
     for remark in remarks:

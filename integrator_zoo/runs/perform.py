@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..contract import Integrator
-from ..errors import ZooError
-from ..lab import Experiment, Job, Progress
+from ..errors import Interrupted, ZooError
+from ..lab import Experiment, Job, Progress, Result
 from ..registry import current
 from .store import FORMAT, Record, Store
 
@@ -40,7 +40,8 @@ def perform(
         progress: is told how far the work is.
         note: is given one line for what a user should know: runs found, diverged, failed.
 
-    An interrupt goes through; every run finished by then is in the store.
+    Raises:
+        Interrupted: by Ctrl-C; every run finished by then is in the store.
     """
     jobs = [Job(rule, seed) for rule in rules for seed in seeds]
     if not jobs:
@@ -56,8 +57,20 @@ def perform(
                 "repeated (--fresh repeats them)"
             )
     todo = [job for job in configs if job not in records]
-    for result in experiment.run(todo, progress) if todo else ():
-        data = {
+    try:
+        for result in experiment.run(todo, progress) if todo else ():
+            records[result.job] = _write(store, configs[result.job], result)
+            if result.status != "ok":
+                note(f"{result.job}: {result.status}: {result.reason}")
+    except KeyboardInterrupt:
+        raise Interrupted(f"{len(records)} of {len(configs)} runs are kept") from None
+    return [records[job] for job in configs]
+
+
+def _write(store: Store, config: dict[str, Any], result: Result) -> Record:
+    return store.write(
+        config,
+        {
             "format": FORMAT,
             "status": result.status,
             "reason": result.reason,
@@ -68,11 +81,9 @@ def perform(
                 "run_seconds": result.run_seconds,
             },
             "environment": environment(),
-        }
-        records[result.job] = store.write(configs[result.job], data, result.arrays)
-        if result.status != "ok":
-            note(f"{result.job}: {result.status}: {result.reason}")
-    return [records[job] for job in configs]
+        },
+        result.arrays,
+    )
 
 
 def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:

@@ -137,9 +137,7 @@ def run_fleet(
                 done = sum(shares_done[i] * n for i, n in weights.items())
                 progress(str(load), done / sum(weights.values()), words)
     finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+        stop.set()  # after an interrupt the threads end by themselves, at their next tick
 
 
 class Stopped(BaseException):
@@ -162,7 +160,7 @@ def _serve_load(load: Load, work: Any, results: queue.Queue[Any], stop: threadin
     except Exception as error:
         for job in load.jobs:
             if job not in finished:
-                results.put(Result(job, "failed", {}, reason=one_line(error)))
+                results.put(Result(job, "failed", {}, reason=one_line(error, type(job.rule))))
     results.put((load, 1.0, "done"))
 
 
