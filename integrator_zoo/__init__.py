@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import problems, trajectory
-    from .backbones import ResidualStack, ResNet
+    from .backbones import GPT, ResidualStack, ResNet
     from .contract import (
         Field,
         Integrator,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .training import fit, parameter_count
 
 _HOMES = {
-    "backbones": ("ResNet", "ResidualStack"),
+    "backbones": ("GPT", "ResNet", "ResidualStack"),
     "contract": (
         "Field",
         "Integrator",
@@ -55,6 +55,7 @@ _MODULES = ("problems", "trajectory")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "GPT",
     "Experiment",
     "Field",
     "Integrator",

@@ -1,6 +1,7 @@
 """Shared backbones: the same network under any integrator."""
 
+from .gpt import GPT
 from .residual_stack import ResidualStack
 from .resnet import ResNet
 
-__all__ = ["ResNet", "ResidualStack"]
+__all__ = ["GPT", "ResNet", "ResidualStack"]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import inspect
 import os
 import platform
+import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..contract import Integrator
 from ..errors import ZooError
-from ..lab import Experiment, Job, Progress
+from ..lab import Experiment, Job, Progress, Session
 from ..registry import current
 from .store import FORMAT, Record, Store
 
@@ -27,6 +30,8 @@ def perform(
     store: Store,
     *,
     fresh: bool = False,
+    resume: bool = False,
+    max_minutes: float | None = None,
     progress: Progress = lambda what, share, words: None,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
@@ -36,13 +41,24 @@ def perform(
         experiment: with its settings.
         rules, seeds: what to run; each pair is one run.
         store: where run folders live. Finished runs found there are not repeated.
-        fresh: repeat them all the same.
+        fresh: repeat them all the same, from their first step.
+        resume: insist on going on from a checkpoint. Without it, a run that has one goes on
+            from it and any other starts anew.
+        max_minutes: stop long runs with a checkpoint after so many minutes.
         progress: is told how far the work is.
         note: is given one line for what a user should know: runs found, diverged, failed.
 
     An interrupt goes through; every run finished by then is in the store.
+
+    Raises:
+        ZooError: nothing to run, or nothing to resume.
     """
-    jobs = [Job(rule, seed) for rule in rules for seed in seeds]
+    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    jobs = [
+        _with_session(experiment, Job(rule, seed), store, deadline, note)
+        for rule in rules
+        for seed in seeds
+    ]
     if not jobs:
         raise ZooError("nothing to run.", "Name an integrator: -i euler")
     configs = {job: config_of(experiment, job) for job in jobs}
@@ -56,6 +72,12 @@ def perform(
                 "repeated (--fresh repeats them)"
             )
     todo = [job for job in configs if job not in records]
+    for job in todo:
+        scratch = job.session.scratch
+        if fresh:
+            shutil.rmtree(scratch, ignore_errors=True)
+        elif resume and not scratch.is_dir():
+            raise ZooError(f"{job}: there is no checkpoint to resume.", "Leave out --resume.")
     for result in experiment.run(todo, progress) if todo else ():
         data = {
             "format": FORMAT,
@@ -69,10 +91,27 @@ def perform(
             },
             "environment": environment(),
         }
-        records[result.job] = store.write(configs[result.job], data, result.arrays)
+        records[result.job] = store.write(configs[result.job], data, result.arrays, result.folders)
+        if result.status != "failed" and not result.resumable:
+            shutil.rmtree(result.job.session.scratch, ignore_errors=True)
         if result.status != "ok":
             note(f"{result.job}: {result.status}: {result.reason}")
     return [records[job] for job in configs]
+
+
+def _with_session(
+    experiment: Experiment,
+    job: Job,
+    store: Store,
+    deadline: float | None,
+    note: Callable[[str], None],
+) -> Job:
+    """The job with a scratch folder that it shares with the runs that differ only in length."""
+    config = config_of(experiment, job)
+    settings = {k: v for k, v in config["settings"].items() if k not in experiment.limits}
+    scratch = store.scratch({**config, "settings": settings})
+    said = Session(scratch, deadline, lambda line: note(f"{job}: {line}"))
+    return dataclasses.replace(job, session=said)
 
 
 def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:
