@@ -281,6 +281,21 @@ class Shakespeare(Experiment):
             resumable=status == "stopped" or (status == "ok" and self.end() < self.steps),
         )
 
+    def language_model(self, record: Record, rule: Integrator) -> tuple[GPT, str]:
+        from integrator_zoo.training import checkpoints
+        from integrator_zoo.training.language import with_weights
+
+        place = record.folder / "checkpoint"
+        try:
+            vocabulary = checkpoints.about(place)["vocabulary"]
+            net = with_weights(lambda rngs: self.network(len(vocabulary), rule, rngs), place)
+        except checkpoints.DamagedError as error:
+            raise ZooError(
+                f"{str(place)!r} holds no intact checkpoint: {error}.",
+                "Repeat the run: zoo run ... --fresh",
+            ) from None
+        return net, vocabulary
+
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import shakespeare
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from .contract import Integrator
+from .errors import ZooError
 from .options import Options, declare, option
 
 __all__ = ["Column", "Experiment", "Job", "Progress", "Result", "experiment", "option"]
@@ -122,6 +123,16 @@ class Experiment(Options, ABC):
     def pictures(self, records: Sequence[Any], folder: Path) -> list[Path]:
         """Draw the records of a comparison into `folder`; the paths of the files written."""
         return []
+
+    def language_model(self, record: Any, rule: Integrator) -> tuple[Any, str]:
+        """The trained network of a run, in evaluation mode, and its alphabet: for `zoo sample`.
+
+        Raises:
+            ZooError: this experiment trains no language model, or the run holds no weights.
+        """
+        raise ZooError(
+            f"{self.name} trains no language model.", "zoo sample takes a run of one that does."
+        )
 
     def pairs(self, records: Sequence[Any]) -> dict[str, dict[str, float]]:
         """Metrics that belong to two rows at once, as {metric: {"one | other": value}}."""

@@ -16,8 +16,10 @@ def main() -> None:
     """Entry point: user mistakes are one line and exit code 2, an interrupt is one line and 130."""
     from typer.exceptions import Exit, TyperException
 
+    from . import relaunch, sample  # noqa: F401  (adds its command)
     from .app import app
 
+    relaunch.allowed = True
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except ZooError as error:

@@ -225,7 +225,10 @@ def plain_text(plays: dict[str, str]) -> str:
     return "\n\n".join(texts)
 
 
-_PLAIN = str.maketrans({"—": "--", "–": "-", "‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+_PLAIN = {
+    0x2014: "--", 0x2013: "-", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2026: "...",
+}  # fmt: skip
+"""Dashes, quotation marks and the ellipsis."""
 
 
 def to_ascii(text: str) -> str:
@@ -265,10 +268,11 @@ GENERATED = 40_000
 def _generated() -> str:
     """A small text made by the project itself: lines of random phrases, the same every time."""
     rng = np.random.default_rng(0)
-    nouns = "night rose king crown sea heart sword bell moon ghost queen fool".split()
-    verbs = "doth see|will keep|hath lost|must hear|shall follow|would mend".split("|")
-    names = "ADA BRUNO CLEO DORN".split()
-    lines, length = [], 0
+    nouns = ["night", "rose", "king", "crown", "sea", "heart", "sword", "bell", "moon", "ghost"]
+    verbs = ["doth see", "will keep", "hath lost", "must hear", "shall follow", "would mend"]
+    names = ["ADA", "BRUNO", "CLEO", "DORN"]
+    lines: list[str] = []
+    length = 0
     while length < GENERATED:
         a, b = rng.choice(nouns, 2)
         line = f"The {a} {rng.choice(verbs)} the {b}{rng.choice(list('.,;!?'))}"

@@ -73,10 +73,9 @@ def perform(
             )
     todo = [job for job in configs if job not in records]
     for job in todo:
-        scratch = job.session.scratch
         if fresh:
-            shutil.rmtree(scratch, ignore_errors=True)
-        elif resume and not scratch.is_dir():
+            _forget(job)
+        elif resume and not (job.session.scratch and job.session.scratch.is_dir()):
             raise ZooError(f"{job}: there is no checkpoint to resume.", "Leave out --resume.")
     for result in experiment.run(todo, progress) if todo else ():
         data = {
@@ -93,10 +92,16 @@ def perform(
         }
         records[result.job] = store.write(configs[result.job], data, result.arrays, result.folders)
         if result.status != "failed" and not result.resumable:
-            shutil.rmtree(result.job.session.scratch, ignore_errors=True)
+            _forget(result.job)
         if result.status != "ok":
             note(f"{result.job}: {result.status}: {result.reason}")
     return [records[job] for job in configs]
+
+
+def _forget(job: Job) -> None:
+    """Drop what an earlier, interrupted run left for this one to go on from."""
+    if job.session.scratch is not None:
+        shutil.rmtree(job.session.scratch, ignore_errors=True)
 
 
 def _with_session(

@@ -103,8 +103,10 @@ def about(place: Path) -> dict[str, Any]:
     return text["about"]
 
 
-def load(place: Path, like: Any) -> Any:
+def load(place: Path, like: Any, only: str = "") -> Any:
     """The state of one checkpoint, in the structure of `like` (arrays or shapes), as numpy.
+
+    `only` reads the part whose names begin so; `like` then is that part.
 
     Raises:
         DamagedError: a file is missing, changed or cut short.
@@ -116,7 +118,7 @@ def load(place: Path, like: Any) -> Any:
     expected = _named(like)
     with _orbax() as checkpointer:
         stored = checkpointer.metadata(place.resolve() / "state").item_metadata
-        here = {name: tuple(stored[name].shape) for name in stored}
+        here = {name: tuple(stored[name].shape) for name in stored if name.startswith(only)}
         wanted = {name: tuple(leaf.shape) for name, leaf in expected.items()}
         differs = [name for name in sorted(here | wanted) if here.get(name) != wanted.get(name)]
         if differs:
@@ -128,7 +130,9 @@ def load(place: Path, like: Any) -> Any:
                 "Give the settings it was made with, or start anew: --fresh",
             )
         arguments = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in expected}
-        arrays = checkpointer.restore(place.resolve() / "state", restore_args=arguments)
+        arrays = checkpointer.restore(
+            place.resolve() / "state", item=dict(expected), restore_args=arguments, transforms={}
+        )
     leaves = [arrays[name] for name in expected]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 

@@ -160,9 +160,7 @@ class LanguageTrainer:
         self.network, self.load, self.plan, self.optimizer = network, load, plan, optimizer
         self.tokens, self.fixed, self.probe = jnp.asarray(train), fixed, jnp.asarray(probe)
         self.about = about
-        template = nnx.eval_shape(lambda: network(_rngs(0)))
-        self.graph, self.shapes, _ = nnx.split(template, nnx.Param, ...)
-        self.rest = jax.jit(lambda: nnx.split(network(_rngs(0)), nnx.Param, ...)[2])()
+        self.graph, self.shapes, self.rest = taken_apart(network)
         self.options = load.option_arrays()
         self._losses = jax.jit(over_runs_sharing(self._window_losses))
         self._profile = jax.jit(over_runs_sharing(self._measure))
@@ -291,13 +289,12 @@ class LanguageTrainer:
         for i, job in enumerate(self.load.jobs):
             state = _slice(fresh, i)
             note = Trained(-1, None, state.params, state.losses, math.inf, 0, {}, {})
-            found = None
-            if job.session.scratch is not None:
-                like = self._stored(state, note)
-                found = checkpoints.latest(job.session.scratch, like, job.session.note)
-            if found is not None:
+            folder = job.session.scratch
+            like = self._stored(state, note)
+            found = folder and checkpoints.latest(folder, like, job.session.note)
+            if folder and found:
                 state, note = self._restored(*found)
-                note.checkpoint = job.session.scratch / f"step-{found[0]:08}"
+                note.checkpoint = folder / f"step-{found[0]:08}"
                 job.session.note(f"goes on from its checkpoint at step {found[0]:,}")
             states.append(state)
             notes.append(note)
@@ -399,6 +396,27 @@ class LanguageTrainer:
         shown = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
         loss = losses[:, max(0, stop - 20) : stop].mean()
         return f"{words}, loss {loss:.3f}, {speed:,.0f} tokens/s, {shown} left"
+
+
+def taken_apart(network: Callable[[nnx.Rngs], nnx.Module]) -> tuple[Any, Any, Any]:
+    """A network's graph, the shapes of its parameters, and what else it holds, without weights."""
+    graph, shapes, _ = nnx.split(nnx.eval_shape(lambda: network(_rngs(0))), nnx.Param, ...)
+    rest = jax.jit(lambda: nnx.split(network(_rngs(0)), nnx.Param, ...)[2])()
+    return graph, shapes, rest
+
+
+def with_weights(network: Callable[[nnx.Rngs], Any], place: Path) -> Any:
+    """The network with the best weights of a checkpoint, in evaluation mode.
+
+    Raises:
+        DamagedError: a file of the checkpoint is missing or changed.
+        ZooError: the checkpoint is of another model.
+    """
+    graph, shapes, rest = taken_apart(network)
+    best = checkpoints.load(place, {"best": shapes}, only="best.")["best"]
+    net = nnx.merge(graph, jax.tree.map(jnp.asarray, best), rest)
+    net.eval()
+    return net
 
 
 def over_runs_sharing(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
