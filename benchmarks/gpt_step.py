@@ -61,7 +61,8 @@ def ours(steps: int) -> Timing:
     from integrator_zoo.registry import current
     from integrator_zoo.training import Load
     from integrator_zoo.training.fleet import over_runs
-    from integrator_zoo.training.language import LanguageTrainer, adamw
+    from integrator_zoo.training.language import LanguageTrainer
+    from integrator_zoo.training.recipe import adamw
 
     experiment = current().get("experiment", "shakespeare")
     experiment = experiment.with_options(experiment.presets["published"])

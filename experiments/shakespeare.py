@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from integrator_zoo.data import Corpus
     from integrator_zoo.runs import Record
     from integrator_zoo.training import Load
-    from integrator_zoo.training.language import LanguageTrainer, Plan, Trained
+    from integrator_zoo.training.language import LanguageTrainer, Trained
+    from integrator_zoo.training.recipe import Plan
 
 TELEMETRY = (0.0, 0.1, 0.5, 1.0)
 """When the geometry is measured, as shares of the whole schedule."""
@@ -138,7 +139,7 @@ class Shakespeare(Experiment):
 
     def plan(self) -> Plan:
         """What happens at which step."""
-        from integrator_zoo.training.language import Plan
+        from integrator_zoo.training.recipe import Plan
 
         return Plan(
             steps=self.steps,
@@ -153,7 +154,8 @@ class Shakespeare(Experiment):
 
     def trainer(self, load: Load) -> LanguageTrainer:
         """What trains the runs of one load."""
-        from integrator_zoo.training.language import LanguageTrainer, adamw, windows
+        from integrator_zoo.training.language import LanguageTrainer
+        from integrator_zoo.training.recipe import adamw, windows
 
         corpus = _corpus(self.corpus)
         size = len(corpus.vocabulary)
@@ -187,7 +189,7 @@ class Shakespeare(Experiment):
         import jax
 
         from integrator_zoo.training import parameter_count
-        from integrator_zoo.training.language import all_windows
+        from integrator_zoo.training.recipe import all_windows
 
         corpus = _corpus(self.corpus)
         trainer = self.trainer(load)

@@ -107,7 +107,7 @@ class Experiment(Options, ABC):
     limits: ClassVar[tuple[str, ...]] = ()
     """Settings that say only how far a run goes: runs equal in all others share checkpoints."""
     huge_pages: ClassVar[bool] = False
-    """Whether the command should give this process huge memory pages, see `zoo doctor`."""
+    """Whether the command should start this process with huge memory pages (Linux, glibc)."""
 
     def check(self) -> None:
         """Raise ZooError where settings do not fit together, before anything is run or written."""

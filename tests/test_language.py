@@ -16,7 +16,7 @@ from integrator_zoo.registry import current
 from integrator_zoo.runs import Store, perform
 from integrator_zoo.training import checkpoints
 from integrator_zoo.training.fleet import share_out
-from integrator_zoo.training.language import decays
+from integrator_zoo.training.recipe import decays
 
 TINY = {
     "corpus": "generated",
@@ -129,7 +129,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(uninterrupted, tmp_pa
 
 def test_a_checkpoint_of_another_model_is_refused_by_name(uninterrupted):
     folder, _ = uninterrupted
-    with pytest.raises(zoo.ZooError, match=r"another model: .*embedding is \[.*16\] there"):
+    with pytest.raises(
+        zoo.ZooError, match=r"another model: best.head.kernel is \[16, .*there and \[32, "
+    ):
         train(experiment(width=32), folder)
 
 

@@ -63,8 +63,12 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(found.name[5:]) for found in folder.glob("step-*"))
 
 
-def latest(folder: Path, like: Any, note: Callable[[str], None]) -> tuple[int, Any] | None:
+def latest(
+    folder: Path, like: Any, note: Callable[[str], None], most: int | None = None
+) -> tuple[int, Any] | None:
     """The last checkpoint that is intact, as (step, state); None where there is none.
+
+    Checkpoints after the step `most` are passed over.
 
     A damaged one is named through `note` in one line, and the one before it is read.
 
@@ -72,6 +76,8 @@ def latest(folder: Path, like: Any, note: Callable[[str], None]) -> tuple[int, A
         ZooError: its arrays are not those of `like`; what differs is named.
     """
     for step in reversed(steps(folder)):
+        if most is not None and step > most:
+            continue
         place = folder / f"step-{step:08}"
         try:
             return step, load(place, like)
@@ -125,7 +131,7 @@ def load(place: Path, like: Any, only: str = "") -> Any:
             name = differs[0]
             more = f" ({len(differs) - 1} more differ)" if len(differs) > 1 else ""
             raise ZooError(
-                f"checkpoint {str(place)!r} is of another model: {name} is "
+                f"checkpoint {str(place)!r} is of another model: {name.removesuffix('.value')} is "
                 f"{_shape(here.get(name))} there and {_shape(wanted.get(name))} here{more}.",
                 "Give the settings it was made with, or start anew: --fresh",
             )
