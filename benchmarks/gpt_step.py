@@ -1,57 +1,50 @@
-"""One training step of the published GPT: ours, plain Flax NNX, PyTorch, the arithmetic limit.
+"""A training step of the published GPT: ours, plain Flax NNX, PyTorch, the arithmetic limit.
 
-    python benchmarks/gpt_step.py [--steps 5] [--repeats 3] [--json]
+    python benchmarks/gpt_step.py [--torch-python PYTHON] [--steps 5] [--json FILE]
 
-6 layers of 192, 4 heads, batch 64 x 128, dropout 0.15, AdamW with clipping, float32. Each is
-started as a user would start it, in a process of its own, and they take turns, so that a machine
-that is slow for a while is slow for all:
+6 layers of 192, 4 heads, batch 64 x 128, dropout 0.15, AdamW with clipping, float32. Each side is
+started as a user would start it:
 
-- ours: the `shakespeare` experiment's trainer, as `zoo run` starts it (huge pages on Linux),
-- nnx: a list of blocks, `nnx.MultiHeadAttention`, `nnx.Dropout`, `nnx.Optimizer`, `nnx.jit`,
-- torch: eager PyTorch with its fused attention, when torch is importable (ZOO_TORCH_PYTHON may
-  name another interpreter that has it),
-- limit: the floating-point operations of a step over the speed of a large float32 matmul.
+- ours: the trainer of the experiment `shakespeare`, with huge pages as `zoo run` starts it,
+- by hand: a list of blocks, `nnx.MultiHeadAttention`, `nnx.Dropout`, `nnx.Optimizer`, `nnx.jit`,
+- torch: eager PyTorch with its fused attention,
+- limit: the floating-point operations of a step at the speed of a large float32 product.
 
-Seconds a step are the least of the repeats; also tokens a second and peak memory.
+See benchmarks/README.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
+
+from harness import Spread, cores, finish, machine, options, serve_side, spreads, table, take_turns
 
 BATCH, CONTEXT, WIDTH, LAYERS, HEADS, HIDDEN, VOCABULARY, RATE = 64, 128, 192, 6, 4, 768, 80, 0.15
-TUNABLE = "glibc.malloc.hugetlb=1"
+REQUIRED = {"by hand": 0.6, "torch": 0.8}
+"""Our step takes at most so many times theirs."""
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
-class Timing(NamedTuple):
-    """Of one step: seconds by the clock, and core-seconds, which hardly see the load of others."""
-
-    seconds: float
-    cpu: float
-
-
-def timed(work: Callable[[], object], steps: int) -> Timing:
-    """Time work that takes `steps` steps."""
+def timed(work: Callable[[], object], steps: int) -> dict[str, Any]:
+    """Of work that takes `steps` steps: seconds and core-seconds a step, and peak memory."""
     clock, cpu = time.perf_counter(), time.process_time()
     work()
-    return Timing((time.perf_counter() - clock) / steps, (time.process_time() - cpu) / steps)
+    wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": wall / steps, "core_seconds": cpu / steps, "peak_gb": peak}
 
 
-def repeated(step: Callable[[], float], steps: int) -> Timing:
-    """Time single steps; the first, which compiles, is left out."""
+def repeated(step: Callable[[], float], steps: int) -> dict[str, Any]:
+    """Single steps; the first, which compiles, is left out."""
     step()
     return timed(lambda: [step() for _ in range(steps)], steps)
 
 
-def ours(steps: int) -> Timing:
+def ours(steps: int) -> dict[str, Any]:
     """The experiment's own trainer on random text, all steps in one compiled call."""
     import jax
     import jax.numpy as jnp
@@ -64,6 +57,7 @@ def ours(steps: int) -> Timing:
     from integrator_zoo.training.language import LanguageTrainer
     from integrator_zoo.training.recipe import adamw
 
+    jax.config.update("jax_num_cpu_devices", cores())  # as the command does
     experiment = current().get("experiment", "shakespeare")
     experiment = experiment.with_options(experiment.presets["published"])
     rule = current().get("integrator", "euler")
@@ -88,7 +82,7 @@ def ours(steps: int) -> Timing:
     return timed(lambda: jax.block_until_ready(program(runs, {}, seeds, until)), steps)
 
 
-def nnx(steps: int) -> Timing:
+def by_hand(steps: int) -> dict[str, Any]:
     """What one would write by hand."""
     import jax.numpy as jnp
     import numpy as np
@@ -152,7 +146,7 @@ def nnx(steps: int) -> Timing:
     return repeated(step, steps)
 
 
-def torch(steps: int) -> Timing:
+def torch(steps: int) -> dict[str, Any]:
     """The same in eager PyTorch."""
     import torch
     from torch import nn
@@ -202,7 +196,7 @@ def torch(steps: int) -> Timing:
     return repeated(step, steps)
 
 
-def limit(steps: int) -> Timing:
+def limit(steps: int) -> dict[str, Any]:
     """Seconds that the arithmetic of a step takes at the speed of a large matmul."""
     import jax
     import jax.numpy as jnp
@@ -211,71 +205,45 @@ def limit(steps: int) -> Timing:
     a = jnp.ones((size, size))
     multiply = jax.jit(lambda a: a @ a)
     multiply(a).block_until_ready()
-    timings = [timed(lambda: multiply(a).block_until_ready(), 1) for _ in range(steps)]
+    found = timed(lambda: [multiply(a).block_until_ready() for _ in range(steps)], steps)
     matrices = LAYERS * (4 * WIDTH * WIDTH + 2 * WIDTH * HIDDEN) + WIDTH * VOCABULARY
     linear = 6 * BATCH * CONTEXT * matrices
     attention = 6 * LAYERS * 2 * BATCH * CONTEXT * CONTEXT * WIDTH
     share = (linear + attention) / (2 * size**3)
-    return Timing(*(share * min(part) for part in zip(*timings, strict=True)))
+    return found | {key: share * found[key] for key in ("seconds", "core_seconds")}
 
 
-SIDES = {"ours": ours, "nnx": nnx, "torch": torch, "limit": limit}
+SIDES = {"ours": ours, "by hand": by_hand, "torch": torch, "limit": limit}
 
 
-def measure(side: str, steps: int) -> dict[str, float] | None:
-    """One side in a process of its own; None where it cannot run."""
-    python = os.environ.get("ZOO_TORCH_PYTHON", sys.executable) if side == "torch" else None
-    environment = dict(os.environ)
-    if side == "ours" and sys.platform == "linux":
-        environment["GLIBC_TUNABLES"] = TUNABLE
-    command = [python or sys.executable, __file__, "--side", side, "--steps", str(steps)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{side}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    if asked.side:
-        timing = SIDES[asked.side](asked.steps)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print(json.dumps({**timing._asdict(), "peak_gb": peak}))
-        return
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    for _ in range(asked.repeats):
-        for side, results in found.items():
-            if (result := measure(side, asked.steps)) is not None:
-                results.append(result)
-    rows = {
-        side: {
-            "seconds": min(result["seconds"] for result in results),
-            "slowest": max(result["seconds"] for result in results),
-            "cpu": min(result["cpu"] for result in results),
-            "peak_gb": max(result["peak_gb"] for result in results),
-        }
-        for side, results in found.items()
-        if results
-    }
-    mine = rows["ours"]
-    if asked.json:
-        print(json.dumps(rows, indent=1))
-        return
-    for side, row in rows.items():
-        print(
-            f"{side:6} {row['seconds']:6.3f} s a step (slowest {row['slowest']:.3f}), "
-            f"{row['cpu']:.2f} core-s, "
-            f"{BATCH * CONTEXT / row['seconds']:8,.0f} tokens/s, peak {row['peak_gb']:.1f} GB, "
-            f"ours is {mine['seconds'] / row['seconds']:.2f} of it by the clock, "
-            f"{mine['cpu'] / row['cpu']:.2f} in core-seconds"
-        )
+def main() -> int:
+    parser = options(__doc__ or "", repeats=3)
+    parser.add_argument("--torch-python", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps a process")
+    chosen = parser.parse_args()
+    pythons = dict.fromkeys(SIDES, sys.executable) | {"torch": chosen.torch_python}
+    environments = {"ours": HUGE_PAGES} if sys.platform == "linux" else {}
+    print(machine(), flush=True)
+    found = take_turns(__file__, pythons, chosen, environments, steps=chosen.steps)
+    report = {side: spreads(every) for side, every in found.items()}
+    mine = report["ours"]["seconds"]["median"]
+    rows, short = [], []
+    for side, figures in report.items():
+        ratio = mine / figures["seconds"]["median"]
+        required = REQUIRED.get(side)
+        if required is not None and ratio > required:
+            short.append(f"ours takes {ratio:.2f} times {side}, at most {required} is required")
+        cells = [Spread(**figures[key]).show() for key in ("seconds", "core_seconds")]
+        speed = BATCH * CONTEXT / figures["seconds"]["median"]
+        rows.append([
+            side, *cells, f"{ratio:.2f}", str(required or ""), f"{speed:,.0f}",
+            f"{figures['peak_gb']['high']:.1f}", f"{figures['others']['median']:.1f}",
+        ])  # fmt: skip
+    headings = ["side", "s a step", "core-s a step", "ours / side", "required", "tokens/s"]
+    print(table([*headings, "peak, GB", "cores used by others"], rows))
+    return finish(report, chosen.json, short)
 
 
 if __name__ == "__main__":
-    main()
+    if not serve_side(SIDES):
+        sys.exit(main())
