@@ -241,7 +241,6 @@ class Shakespeare(Experiment):
                 str(at): float(seen["mean_turning_angle_degrees"])
                 for at, seen in done.telemetry.items()
             },
-            "tokens_per_second": done.tokens_per_second,
         }
         steps = sorted(done.telemetry)
         arrays = {
@@ -275,7 +274,7 @@ class Shakespeare(Experiment):
             status,  # type: ignore[arg-type]
             metrics,
             arrays,
-            facts,
+            {**facts, "tokens_per_second": done.tokens_per_second},
             reason,
             done.compile_seconds,
             done.run_seconds,
