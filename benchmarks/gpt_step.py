@@ -96,7 +96,7 @@ def by_hand(steps: int) -> dict[str, Any]:
                 nnx.LayerNorm(WIDTH, rngs=rngs),
             )
             self.attention = nnx.MultiHeadAttention(
-                HEADS, WIDTH, dropout_rate=RATE, decode=False, rngs=rngs
+                HEADS, WIDTH, dropout_rate=RATE, decode=False, deterministic=False, rngs=rngs
             )
             self.up = nnx.Linear(WIDTH, HIDDEN, rngs=rngs)
             self.down = nnx.Linear(HIDDEN, WIDTH, rngs=rngs)
