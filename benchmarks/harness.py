@@ -1,4 +1,4 @@
-"""What both benchmarks share: fresh processes, medians, a table. Standard library only.
+"""What the benchmarks share: fresh processes, medians, a table. Standard library only.
 
 Each side of a comparison is a function of a benchmark script that runs alone in a fresh process,
 so that no side sees another's devices, threads or caches, and each may have its own interpreter.
@@ -64,17 +64,24 @@ def options(about: str, repeats: int) -> argparse.ArgumentParser:
 
 
 def in_fresh_process(
-    script: str, side: str, python: str = sys.executable, wait: float = 0.0, **settings: Any
+    script: str,
+    side: str,
+    python: str = sys.executable,
+    wait: float = 0.0,
+    environment: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> dict[str, Any] | None:
     """Run one side of `script` alone; None where a package it needs is not installed.
 
-    `wait` is for how many seconds at most to wait for a quiet machine. Beside what the side found
+    `wait` is for how many seconds at most to wait for a quiet machine, `environment` what is set
+    beside what is there. Beside what the side found
     the answer has `others`: how many cores other processes used while it ran.
     """
     _until_quiet(wait)
     command = [python, script, "--side", side, json.dumps(settings)]
     clock, busy, own = time.perf_counter(), _busy_seconds(), _child_seconds()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environ = {**os.environ, **(environment or {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     busy, own = _busy_seconds() - busy, _child_seconds() - own
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -88,13 +95,19 @@ def take_turns(
     script: str,
     sides: Mapping[str, str],
     chosen: argparse.Namespace,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
     **settings: Any,
 ) -> dict[str, list[dict[str, Any]]]:
-    """What each side found in each repeat; {side: interpreter}, those not installed left out."""
+    """What each side found in each repeat; {side: interpreter}, those not installed left out.
+
+    `environments` holds the environment variables of the sides that are started with some.
+    """
     found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     for _ in range(chosen.repeats):
         for side, python in sides.items():
-            one = in_fresh_process(script, side, python, chosen.wait, **settings)
+            one = in_fresh_process(
+                script, side, python, chosen.wait, (environments or {}).get(side), **settings
+            )
             if one is not None:
                 found[side].append(one)
     return {side: every for side, every in found.items() if every}

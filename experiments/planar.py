@@ -115,7 +115,10 @@ class Planar(Experiment):
             def logits(params: Any, points: Any) -> Any:
                 return nnx.merge(graph, params)(points, integrator=rule)
 
-            run = advance(run, lambda params: cross_entropy(logits(params, x), y), optimizer, until)
+            def loss(params: Any, step: Any) -> Any:
+                return cross_entropy(logits(params, x), y)
+
+            run = advance(run, loss, optimizer, until)
             return run, (logits(run.params, test_x).argmax(-1) == test_y).mean()
 
         tick(0.0, "compiling")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import problems, trajectory
-    from .backbones import ResidualStack, ResNet, from_blocks
+    from .backbones import GPT, ResidualStack, ResNet, from_blocks
     from .conformance import check_integrator, parametrize_with_checks
     from .contract import (
         Field,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .training import fit, parameter_count
 
 _HOMES = {
-    "backbones": ("ResNet", "ResidualStack", "from_blocks"),
+    "backbones": ("GPT", "ResNet", "ResidualStack", "from_blocks"),
     "conformance": ("check_integrator", "parametrize_with_checks"),
     "contract": (
         "Field",
@@ -57,6 +57,7 @@ _MODULES = ("problems", "trajectory")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "GPT",
     "Experiment",
     "Field",
     "Integrator",

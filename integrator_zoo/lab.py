@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from .contract import Integrator
+from .errors import ZooError
 from .options import Options, declare, option
 
 __all__ = ["Column", "Experiment", "Job", "Progress", "Result", "experiment", "option"]
 
-Status = Literal["ok", "diverged", "failed"]
+Status = Literal["ok", "diverged", "stopped", "failed"]
+"""`stopped`: it ran out of the minutes it was given; the same command goes on from there."""
 
 Progress = Callable[[str, float, str], None]
 """Called as progress(what, share done from 0 to 1, a few words) while work goes on.
@@ -27,11 +29,24 @@ It may raise KeyboardInterrupt, which an experiment lets through: finished resul
 
 
 @dataclass(frozen=True)
+class Session:
+    """How a run is done, as against what it is: nothing here changes a result."""
+
+    scratch: Path | None = None
+    """A folder that outlives an interruption, for checkpoints; None: keep none."""
+    deadline: float | None = None
+    """The `time.monotonic()` at which long work stops, with a checkpoint."""
+    note: Callable[[str], None] = lambda line: None
+    """Takes one line that the user should know."""
+
+
+@dataclass(frozen=True)
 class Job:
     """One run to do: an integrator and a seed."""
 
     rule: Integrator
     seed: int = 0
+    session: Session = field(default=Session(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.rule.spec}, seed {self.seed}"
@@ -51,6 +66,10 @@ class Result:
     """For `diverged` and `failed`: one line, naming the first bad step where there is one."""
     compile_seconds: float = 0.0
     run_seconds: float = 0.0
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that are copied into the run folder, by their name there."""
+    resumable: bool = False
+    """Whether the session's scratch folder can take the run further, and so must stay."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +104,10 @@ class Experiment(Options, ABC):
     """Seeds of `zoo compare` when none are given."""
     random: ClassVar[bool] = True
     """False where nothing is drawn, so that a second seed would repeat the first."""
+    limits: ClassVar[tuple[str, ...]] = ()
+    """Settings that say only how far a run goes: runs equal in all others share checkpoints."""
+    huge_pages: ClassVar[bool] = False
+    """Whether the command should start this process with huge memory pages (Linux, glibc)."""
 
     def check(self) -> None:
         """Raise ZooError where settings do not fit together, before anything is run or written."""
@@ -100,6 +123,16 @@ class Experiment(Options, ABC):
     def pictures(self, records: Sequence[Any], folder: Path) -> list[Path]:
         """Draw the records of a comparison into `folder`; the paths of the files written."""
         return []
+
+    def language_model(self, record: Any, rule: Integrator) -> tuple[Any, str]:
+        """The trained network of a run, in evaluation mode, and its alphabet: for `zoo sample`.
+
+        Raises:
+            ZooError: this experiment trains no language model, or the run holds no weights.
+        """
+        raise ZooError(
+            f"{self.name} trains no language model.", "zoo sample takes a run of one that does."
+        )
 
     def pairs(self, records: Sequence[Any]) -> dict[str, dict[str, float]]:
         """Metrics that belong to two rows at once, as {metric: {"one | other": value}}."""

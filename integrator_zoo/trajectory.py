@@ -84,3 +84,47 @@ def _norm(x: Any) -> Array:
     import jax.numpy as jnp
 
     return jnp.sqrt(jnp.sum(jnp.square(x), axis=-1))
+
+
+def profile(path: Trajectory) -> dict[str, Array]:
+    """The geometry of a path, averaged over its points; needs at least one sub-update.
+
+    By sub-update: `step_length` [n], `turning_angle_degrees` [n - 1], `norm` [n + 1], and
+    `<extra>_norm` [n] for each observed extra (velocity, raw step before retraction). As a whole:
+    `path_length`, `end_to_end`, `straightness`, and the mean `mean_turning_angle_degrees`.
+    """
+    import jax.numpy as jnp
+
+    def over_points(values: Array) -> Array:
+        return values.reshape(len(values), -1).mean(1)
+
+    angles = turning_angles(path)
+    by_sub_update = {
+        "step_length": over_points(step_lengths(path)),
+        "turning_angle_degrees": over_points(angles),
+        "norm": over_points(norms(path)),
+    }
+    for name, extra in path.observed.items():
+        by_sub_update[f"{name}_norm"] = over_points(_norm(extra[1:]))
+    return by_sub_update | {
+        "path_length": path_length(path).mean(),
+        "end_to_end": end_to_end(path).mean(),
+        "straightness": straightness(path).mean(),
+        "mean_turning_angle_degrees": angles.mean() if angles.size else jnp.zeros(()),
+    }
+
+
+def shadow(lengths: Any, angles: Any) -> Any:
+    """A plane polyline with given segment lengths [n] and bends [n - 1] in degrees: [n + 1, 2].
+
+    The faithful two-dimensional shadow of a path: every segment has its measured length and every
+    bend its measured angle. Bends alternate left and right, since the plane has only these two
+    ways to turn; the first segment points along x. Numpy, for drawing.
+    """
+    import numpy as np
+
+    lengths, bends = np.asarray(lengths, float), np.radians(np.asarray(angles, float))
+    turns = np.where(np.arange(len(bends)) % 2 == 0, bends, -bends)
+    heading = np.concatenate([[0.0], np.cumsum(turns)])
+    moves = lengths[:, None] * np.stack([np.cos(heading), np.sin(heading)], 1)
+    return np.concatenate([np.zeros((1, 2)), np.cumsum(moves, 0)])

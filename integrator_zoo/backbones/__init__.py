@@ -1,7 +1,8 @@
 """Shared backbones: the same network under any integrator."""
 
 from .convert import from_blocks
+from .gpt import GPT
 from .residual_stack import ResidualStack
 from .resnet import ResNet
 
-__all__ = ["ResNet", "ResidualStack", "from_blocks"]
+__all__ = ["GPT", "ResNet", "ResidualStack", "from_blocks"]

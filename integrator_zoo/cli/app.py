@@ -12,6 +12,7 @@ import typer
 
 from ..errors import Interrupted, ZooError, one_line, unknown
 from . import output
+from .relaunch import with_huge_pages
 
 if TYPE_CHECKING:
     from ..lab import Experiment
@@ -45,13 +46,24 @@ Settings = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option(help="Named settings; see zoo info EXPERIMENT.")]
 Out = Annotated[Path, typer.Option(help="Where run folders live.", metavar="DIR")]
+Corpus = Annotated[
+    str | None, typer.Option(help="For language models: a known corpus or a text file.")
+]
+StopAt = Annotated[
+    int | None, typer.Option(min=1, help="Stop a long training at this step.", metavar="STEP")
+]
+MaxMinutes = Annotated[
+    float | None,
+    typer.Option(min=0, help="Stop long trainings after so long, with a checkpoint.", metavar="M"),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Insist on going on from checkpoints.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Repeat runs that are finished already.")]
 
 
 @app.command("list")
 def list_command(as_json: AsJson = False, plugin: Plugin = None, strict: Strict = False) -> None:
     """List the integrators and experiments that are installed."""
-    registry = _registry(plugin, strict)
+    registry = registry_with(plugin, strict)
     integrators, experiments = output.listing(registry)
     if as_json:
         output.print_json({"integrators": integrators, "experiments": experiments})
@@ -62,7 +74,7 @@ def list_command(as_json: AsJson = False, plugin: Plugin = None, strict: Strict 
 @app.command()
 def info(name: str, as_json: AsJson = False, plugin: Plugin = None, strict: Strict = False) -> None:
     """Show one integrator or experiment: equation, traits, options with defaults."""
-    registry = _registry(plugin, strict)
+    registry = registry_with(plugin, strict)
     for kind in ("integrator", "experiment"):
         if name in registry.entries[kind]:
             facts = output.facts(kind, registry.entry(kind, name))
@@ -79,6 +91,10 @@ def run(
     seed: Annotated[int, typer.Option(help="The seed of the run.")] = 0,
     preset: Preset = None,
     settings: Settings = None,
+    corpus: Corpus = None,
+    stop_at: StopAt = None,
+    max_minutes: MaxMinutes = None,
+    resume: Resume = False,
     out: Out = Path("runs"),
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -86,7 +102,8 @@ def run(
     strict: Strict = False,
 ) -> None:
     """Run an experiment under one integrator and one seed."""
-    registry = _registry(plugin, strict)
+    registry = registry_with(plugin, strict)
+    settings = [*(settings or []), *_shortcuts(corpus=corpus, stop_at=stop_at)]
     chosen = _experiment(registry, experiment, preset, settings)
     if len(integrator or []) != 1:
         raise ZooError(
@@ -95,7 +112,9 @@ def run(
         )
     if not 0 <= seed < 2**32:
         raise ZooError(f"--seed {seed} is not between 0 and 2^32 - 1.", "As in --seed 0")
-    records, _ = _perform(registry, chosen, integrator, [seed], out, fresh, strict)
+    records, _ = _perform(
+        registry, chosen, integrator, [seed], out, fresh, strict, resume, max_minutes
+    )
     if as_json:
         output.print_json(output.comparison(chosen, records))
     else:
@@ -109,6 +128,10 @@ def compare(
     seeds: Annotated[int | None, typer.Option(help="How many seeds, from 0.", metavar="N")] = None,
     preset: Preset = None,
     settings: Settings = None,
+    corpus: Corpus = None,
+    stop_at: StopAt = None,
+    max_minutes: MaxMinutes = None,
+    resume: Resume = False,
     out: Out = Path("runs"),
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -116,7 +139,8 @@ def compare(
     strict: Strict = False,
 ) -> None:
     """Compare integrators on an experiment: a table, run folders and pictures."""
-    registry = _registry(plugin, strict)
+    registry = registry_with(plugin, strict)
+    settings = [*(settings or []), *_shortcuts(corpus=corpus, stop_at=stop_at)]
     chosen = _experiment(registry, experiment, preset, settings)
     specs = integrator or list(chosen.default_specs)
     count = chosen.default_seeds if seeds is None else seeds
@@ -125,7 +149,9 @@ def compare(
     if not chosen.random and count > 1:
         output.note(f"{experiment} draws nothing at random: one seed tells all")
         count = 1
-    records, store = _perform(registry, chosen, specs, range(count), out, fresh, strict)
+    records, store = _perform(
+        registry, chosen, specs, range(count), out, fresh, strict, resume, max_minutes
+    )
     pictures = _pictures(chosen, records, store)
     summary = output.comparison(chosen, records) | {"pictures": [str(path) for path in pictures]}
     if as_json:
@@ -137,7 +163,12 @@ def compare(
         output.print_line(f"more      zoo {said} --seeds {MANY_SEEDS}")
 
 
-def _registry(files: list[Path] | None, strict: bool) -> Registry:
+def _shortcuts(**said: Any) -> list[str]:
+    """Flags that stand for a setting, as settings."""
+    return [f"{key}={value}" for key, value in said.items() if value is not None]
+
+
+def registry_with(files: list[Path] | None, strict: bool) -> Registry:
     """The registry with the extra files; broken plugins named on stderr, fatal when strict."""
     from ..registry import current
 
@@ -177,9 +208,13 @@ def _perform(
     out: Path,
     fresh: bool,
     strict: bool,
+    resume: bool,
+    max_minutes: float | None,
 ) -> tuple[list[Record], Store]:
     """Check everything that can be checked, then do the runs."""
     rules = list(dict.fromkeys(registry.get("integrator", spec) for spec in specs or []))
+    if experiment.huge_pages:
+        with_huge_pages()
     experiment.check()
     from ..runs import Store, perform
 
@@ -189,7 +224,15 @@ def _perform(
     try:
         with output.progress_bar() as progress:
             records = perform(
-                experiment, rules, seeds, store, fresh=fresh, progress=progress, note=output.note
+                experiment,
+                rules,
+                seeds,
+                store,
+                fresh=fresh,
+                resume=resume,
+                max_minutes=max_minutes,
+                progress=progress,
+                note=output.note,
             )
     except Interrupted as stopped:
         line = f"interrupted; {stopped}, the same command goes on from there"
@@ -227,6 +270,3 @@ def _pictures(experiment: Experiment, records: list[Record], store: Store) -> li
         except Exception as error:  # the table is worth more than a picture
             output.note(f"the pictures could not be drawn: {one_line(error)}")
     return sorted(folder.glob("*.png"))
-
-
-from . import check, lifecycle  # noqa: E402, F401 (they add their commands to `app`)

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ZooError
 from . import output
-from .app import AsJson, Plugin, Strict, _registry, app
+from .app import AsJson, Plugin, Strict, app, registry_with
 
 if TYPE_CHECKING:
     from ..conformance import Report
@@ -37,7 +37,7 @@ def check_command(
     if list_checks:
         _print_checks(as_json)
         return
-    rules = _rules(_registry(plugin, strict), names or [])
+    rules = _rules(registry_with(plugin, strict), names or [])
     from ..conformance import check_integrator
 
     reports: list[Report] = []

@@ -16,7 +16,7 @@ from ..discovery import OWN, shadowed, wanted
 from ..errors import ZooError
 from ..options import NAME
 from . import output
-from .app import AsJson, Plugin, Strict, _registry, app
+from .app import AsJson, Plugin, Strict, app, registry_with
 
 ADVICE = {
     "ModuleNotFoundError": "install the missing module here, or remove the plugin",
@@ -74,7 +74,7 @@ def new(
 @app.command()
 def plugins(as_json: AsJson = False, plugin: Plugin = None, strict: Strict = False) -> None:
     """List what each plugin registered, and how long it took to load."""
-    registry = _registry(plugin, strict)
+    registry = registry_with(plugin, strict)
     rows = [
         {
             "distribution": p.origin.distribution,

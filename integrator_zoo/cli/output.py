@@ -178,7 +178,7 @@ def print_comparison(
     unequal = _unequal(groups)
     remarks = []
     for spec, group in groups.items():
-        good = [record for record in group if record.status == "ok"]
+        good = [record for record in group if record.status in ("ok", "stopped")]
         name = spec + (" *" if spec in unequal else "")
         cells = [_mean(group, "parameters", ",.0f")]
         cells += [_cell(good, column) for column in columns]
@@ -212,8 +212,15 @@ def print_record(experiment: Experiment, record: Record) -> None:
         print(record.reason)
     width = max((len(name) for name in record.metrics), default=0) + 2
     for name, value in {**record.metrics, **record.data["seconds"]}.items():
-        print(f"  {name:<{width}}{'-' if value is None else format(value, '.6g')}")
+        print(f"  {name:<{width}}{_shown(value)}")
     print(f"run       {record.folder}")
+
+
+def _shown(value: Any) -> str:
+    """A metric: a number, or numbers by step."""
+    if isinstance(value, dict):
+        return ", ".join(f"{_shown(part)} at {key}" for key, part in value.items())
+    return "-" if value is None else format(value, ".6g")
 
 
 def _by_integrator(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import inspect
 import os
 import platform
+import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..contract import Integrator
 from ..errors import Interrupted, ZooError
-from ..lab import Experiment, Job, Progress, Result
+from ..lab import Experiment, Job, Progress, Result, Session
 from ..registry import current
 from .store import FORMAT, Record, Store
 
@@ -27,6 +30,8 @@ def perform(
     store: Store,
     *,
     fresh: bool = False,
+    resume: bool = False,
+    max_minutes: float | None = None,
     progress: Progress = lambda what, share, words: None,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
@@ -36,14 +41,23 @@ def perform(
         experiment: with its settings.
         rules, seeds: what to run; each pair is one run.
         store: where run folders live. Finished runs found there are not repeated.
-        fresh: repeat them all the same.
+        fresh: repeat them all the same, from their first step.
+        resume: insist on going on from a checkpoint. Without it, a run that has one goes on
+            from it and any other starts anew.
+        max_minutes: stop long runs with a checkpoint after so many minutes.
         progress: is told how far the work is.
         note: is given one line for what a user should know: runs found, diverged, failed.
 
     Raises:
+        ZooError: nothing to run, or nothing to resume.
         Interrupted: by Ctrl-C; every run finished by then is in the store.
     """
-    jobs = [Job(rule, seed) for rule in rules for seed in seeds]
+    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    jobs = [
+        _with_session(experiment, Job(rule, seed), store, deadline, note)
+        for rule in rules
+        for seed in seeds
+    ]
     if not jobs:
         raise ZooError("nothing to run.", "Name an integrator: -i euler")
     configs = {job: config_of(experiment, job) for job in jobs}
@@ -57,9 +71,16 @@ def perform(
                 "repeated (--fresh repeats them)"
             )
     todo = [job for job in configs if job not in records]
+    for job in todo:
+        if fresh:
+            _forget(job)
+        elif resume and not (job.session.scratch and job.session.scratch.is_dir()):
+            raise ZooError(f"{job}: there is no checkpoint to resume.", "Leave out --resume.")
     try:
         for result in experiment.run(todo, progress) if todo else ():
             records[result.job] = _write(store, configs[result.job], result)
+            if result.status != "failed" and not result.resumable:
+                _forget(result.job)
             if result.status != "ok":
                 note(f"{result.job}: {result.status}: {result.reason}")
     except KeyboardInterrupt:
@@ -83,7 +104,29 @@ def _write(store: Store, config: dict[str, Any], result: Result) -> Record:
             "environment": environment(),
         },
         result.arrays,
+        result.folders,
     )
+
+
+def _forget(job: Job) -> None:
+    """Drop what an earlier, interrupted run left for this one to go on from."""
+    if job.session.scratch is not None:
+        shutil.rmtree(job.session.scratch, ignore_errors=True)
+
+
+def _with_session(
+    experiment: Experiment,
+    job: Job,
+    store: Store,
+    deadline: float | None,
+    note: Callable[[str], None],
+) -> Job:
+    """The job with a scratch folder that it shares with the runs that differ only in length."""
+    config = config_of(experiment, job)
+    settings = {k: v for k, v in config["settings"].items() if k not in experiment.limits}
+    scratch = store.scratch({**config, "settings": settings})
+    said = Session(scratch, deadline, lambda line: note(f"{job}: {line}"))
+    return dataclasses.replace(job, session=said)
 
 
 def config_of(experiment: Experiment, job: Job) -> dict[str, Any]:

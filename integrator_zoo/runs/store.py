@@ -104,6 +104,10 @@ class Store:
         slug = re.sub(r"[^\w.=,-]+", "-", config["integrator"]["spec"])[:60]
         return self.root / config["experiment"] / f"{slug}-s{config['seed']}-{key_of(config)}"
 
+    def scratch(self, config: Mapping[str, Any]) -> Path:
+        """Where a run keeps what must outlive an interruption."""
+        return self.root / ".scratch" / f"{config['experiment']}-{key_of(config)}"
+
     def find(self, config: Mapping[str, Any]) -> Record | None:
         """The finished run of a config, or None; an unreadable folder counts as absent."""
         folder = self.folder(config)
@@ -112,12 +116,18 @@ class Store:
             intact = (folder / "arrays.npz").is_file()
         except (OSError, ValueError, KeyError):
             return None
-        return record if intact and record.status != "failed" else None
+        return record if intact and record.status in ("ok", "diverged") else None
 
     def write(
-        self, config: Mapping[str, Any], data: Mapping[str, Any], arrays: Mapping[str, Any]
+        self,
+        config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+        folders: Mapping[str, Path] | None = None,
     ) -> Record:
         """Write a run folder in one rename; one that is there already is replaced.
+
+        `folders` are copied into it, by their name there.
 
         Raises:
             ZooError: the disk is full or the folder cannot be written; nothing is left behind.
@@ -129,6 +139,8 @@ class Store:
             (made / "record.json").write_text(text + "\n", encoding="utf-8")
             stored: Any = {name: np.asarray(value) for name, value in arrays.items()}
             np.savez_compressed(made / "arrays.npz", **stored)
+            for name, source in (folders or {}).items():
+                shutil.copytree(source, made / name)
         return read(folder)
 
 

@@ -37,14 +37,18 @@ def begin(params: Any, optimizer: optax.GradientTransformation, steps: int) -> P
 
 def advance(
     run: Progression,
-    loss: Callable[[Any], Array],
+    loss: Callable[[Any, Array], Array],
     optimizer: optax.GradientTransformation,
     until: Any,
 ) -> Progression:
-    """Take steps until `until` (traced, so that one compilation serves every length)."""
+    """Take steps until `until` (traced, so that one compilation serves every length).
+
+    `loss(params, step)` is given the number of steps done: batches and masks are drawn from
+    fold_in(key, step), so that where a run is stopped and resumed changes nothing.
+    """
 
     def step(now: Progression) -> Progression:
-        value, grads = jax.value_and_grad(loss)(now.params)
+        value, grads = jax.value_and_grad(loss)(now.params, now.step)
         updates, state = optimizer.update(grads, now.optimizer, now.params)
         params = optax.apply_updates(now.params, updates)
         losses = now.losses.at[now.step].set(value.astype(now.losses.dtype))
@@ -101,7 +105,7 @@ def fit(
 
     @functools.partial(jax.jit, donate_argnums=0)
     def train(run: Progression) -> Progression:
-        def objective(params: Any) -> Array:
+        def objective(params: Any, step: Array) -> Array:
             return loss(nnx.merge(graph, params, rest)(x), y)
 
         return advance(run, objective, chosen, steps)
