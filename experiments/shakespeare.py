@@ -284,7 +284,7 @@ class Shakespeare(Experiment):
 
     def language_model(self, record: Record, rule: Integrator) -> tuple[GPT, str]:
         from integrator_zoo.training import checkpoints
-        from integrator_zoo.training.language import with_weights
+        from integrator_zoo.training.weights import with_weights
 
         place = record.folder / "checkpoint"
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,15 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .contract import Field, Integrator, Invertible, Step
-from .errors import PluginError, ZooError
+from .contract import Integrator
+from .course import Branch, Course
+from .errors import ZooError
 from .exact import Code, FixedPoint, report_overflow
 from .memory import MEMORY, Exact, Memory, Remat, Reversible, check_trust, read_memory
 from .reversible import Algebraic, Place, Tape, drive, part_of, stack
 from .trajectory import Trajectory
-
-Branch = Callable[[Any, Any, Array], Array]
-"""One part of a layer: branch(layer weights, index of the sub-update, x) -> F(x)."""
 
 
 class Passage(NamedTuple):
@@ -32,49 +29,6 @@ class Passage(NamedTuple):
     """All nodes, when asked for."""
     code: Code | None = None
     """The final state in integers, under memory='exact'; `rewind` takes it back bit for bit."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Course:
-    """A rule's way through depth: what one sub-update is, and how it is undone."""
-
-    rule: Integrator
-    parts: tuple[Branch, ...]
-    depth: Any
-    h: Any
-    t0: Any
-    tied: bool
-    shared: bool
-    axis: int
-    collect: bool
-
-    @property
-    def count(self) -> Any:
-        """Number of sub-updates."""
-        return self.depth * len(self.parts)
-
-    def at(self, index: Any) -> Step:
-        return Step(self.t0 + index * self.h, self.h, index, self.count, self.shared, self.axis)
-
-    def field(self, part: int, layer_weights: Any, index: Any) -> Field:
-        return lambda x: self.parts[part](layer_weights, index, x)
-
-    def step(self, part: int, state: Any, place: Place) -> Any:
-        field = self.field(part, place.weights, place.index)
-        after = self.rule.step(state, field, self.at(place.index), place.own)
-        _same_structure(self.rule, "step", state, after)
-        return after
-
-    def undo(self, part: int, state: Any, place: Place) -> Any:
-        assert isinstance(self.rule, Invertible)
-        field = self.field(part, place.weights, place.index)
-        before = self.rule.invert(state, field, self.at(place.index), place.own)
-        _same_structure(self.rule, "invert", state, before)
-        return before
-
-    def see(self, state: Any) -> Any:
-        """What a trajectory is made of."""
-        return (self.rule.position(state), self.rule.observe(state)) if self.collect else None
 
 
 def integrate(
@@ -275,35 +229,6 @@ def initial_parameters(rule: Integrator, depth: int, parts: int, width: int) -> 
     }
 
 
-def _same_structure(rule: Integrator, what: str, before: Any, after: Any) -> None:
-    """Name the plugin when its step, or the inverse, changes what its state is made of."""
-    was, now = jax.tree.structure(before), jax.tree.structure(after)
-    if was != now:
-        raise PluginError(
-            f"integrator {rule.spec!r}: {what}() changed the structure of the state, "
-            f"from {_describe(before)} to {_describe(after)}",
-            "Return the same structure that init() gives.",
-        )
-    for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
-        a, b = jax.typeof(a), jax.typeof(b)
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            raise PluginError(
-                f"integrator {rule.spec!r}: {what}() changed a leaf of the state, "
-                f"from {a.str_short()} to {b.str_short()}",
-                "Keep shapes and dtypes; cast with .astype(x.dtype).",
-            )
-
-
-def _describe(state: Any) -> str:
-    """What a state is made of, as one would write it: 'Moving(x, v)', 'an array', 'None'."""
-    if isinstance(state, tuple):
-        names = getattr(state, "_fields", None) or [_describe(part) for part in state]
-        return f"{type(state).__name__ if hasattr(state, '_fields') else ''}({', '.join(names)})"
-    if state is None:
-        return "None (is a return missing?)"
-    return "an array" if isinstance(state, Array) else type(state).__name__
-
-
 def _trajectory(start: Any, seen: Any) -> Trajectory:
     """Join the start and the collected [depth, parts, ...] leaves to [sub-updates + 1, ...]."""
 
@@ -339,7 +264,6 @@ def count_evaluations(run: Callable[[Callable[[Array], Array]], Any]) -> int:
 __all__ = [
     "MEMORY",
     "Branch",
-    "Course",
     "Passage",
     "count_evaluations",
     "initial_parameters",

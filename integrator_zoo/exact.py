@@ -31,7 +31,7 @@ from .errors import ZooError
 from .memory import REMEDY, Exact, require_inverse
 
 if TYPE_CHECKING:
-    from .depth import Course
+    from .course import Course
     from .reversible import Place
 
 WORD, SPILL = 32, 16

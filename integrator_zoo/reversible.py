@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 if TYPE_CHECKING:
-    from .depth import Course
+    from .course import Course
 
 
 class Tape(Protocol):

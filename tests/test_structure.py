@@ -12,7 +12,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
     {"errors", "options", "contract", "lab", "trajectory"},
-    {"hookspecs", "discovery", "registry", "depth", "memory", "reversible", "exact", "problems"},
+    {
+        "hookspecs",
+        "discovery",
+        "registry",
+        "course",
+        "depth",
+        "memory",
+        "reversible",
+        "exact",
+        "problems",
+    },
     {"backbones", "data", "conformance"},
     {"training", "runs"},
     {"figures"},

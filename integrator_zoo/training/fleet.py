@@ -79,6 +79,15 @@ def over_runs(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *stacked: lax.map(lambda one: function(*one), stacked)
 
 
+def over_runs_sharing(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """`over_runs` for a function whose last argument is the same for all runs."""
+
+    def apply(params: Any, options: Any, shared: Any) -> Any:
+        return over_runs(lambda p, o: function(p, o, shared))(params, options)
+
+    return apply
+
+
 def run_fleet(
     jobs: Sequence[Job],
     work: Callable[[Load, Callable[[float, str], None]], Iterator[Result]],

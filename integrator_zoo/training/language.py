@@ -24,9 +24,10 @@ from ..depth import count_evaluations
 from ..lab import Job
 from ..trajectory import profile
 from . import checkpoints
-from .fleet import Load, over_runs
+from .fleet import Load, over_runs, over_runs_sharing
 from .loop import Progression, advance, begin, cross_entropy, first_bad_step
-from .recipe import DATA, MASKS, WEIGHTS, Plan, role_key
+from .recipe import DATA, MASKS, Plan, role_key
+from .weights import rngs_of, taken_apart
 
 SAVE_SECONDS = 60.0
 """A checkpoint about so often, where nothing is said in steps."""
@@ -200,7 +201,7 @@ class LanguageTrainer:
         return advance(run, loss, self.optimizer, until)
 
     def _fresh(self, seed: Any) -> Progression:
-        params = nnx.state(self.network(_rngs(seed)), nnx.Param)
+        params = nnx.state(self.network(rngs_of(seed)), nnx.Param)
         return begin(params, self.optimizer, self.plan.steps)
 
     def _start(self) -> tuple[Any, list[Trained]]:
@@ -318,40 +319,6 @@ class LanguageTrainer:
         shown = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
         loss = losses[:, max(0, stop - 20) : stop].mean()
         return f"{words}, loss {loss:.3f}, {speed:,.0f} tokens/s, {shown} left"
-
-
-def taken_apart(network: Callable[[nnx.Rngs], nnx.Module]) -> tuple[Any, Any, Any]:
-    """A network's graph, the shapes of its parameters, and what else it holds, without weights."""
-    graph, shapes, _ = nnx.split(nnx.eval_shape(lambda: network(_rngs(0))), nnx.Param, ...)
-    rest = jax.jit(lambda: nnx.split(network(_rngs(0)), nnx.Param, ...)[2])()
-    return graph, shapes, rest
-
-
-def with_weights(network: Callable[[nnx.Rngs], Any], place: Path) -> Any:
-    """The network with the best weights of a checkpoint, in evaluation mode.
-
-    Raises:
-        DamagedError: a file of the checkpoint is missing or changed.
-        ZooError: the checkpoint is of another model.
-    """
-    graph, shapes, rest = taken_apart(network)
-    best = checkpoints.load(place, {"best": shapes}, only="best.")["best"]
-    net = nnx.merge(graph, jax.tree.map(jnp.asarray, best), rest)
-    net.eval()
-    return net
-
-
-def over_runs_sharing(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """`over_runs` for a function whose last argument is the same for all runs."""
-
-    def apply(params: Any, options: Any, shared: Any) -> Any:
-        return over_runs(lambda p, o: function(p, o, shared))(params, options)
-
-    return apply
-
-
-def _rngs(seed: Any) -> nnx.Rngs:
-    return nnx.Rngs(role_key(seed, WEIGHTS))
 
 
 def _slice(tree: Any, i: int) -> Any:

@@ -1,0 +1,40 @@
+"""A network apart from its weights, and together with those of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from . import checkpoints
+from .recipe import WEIGHTS, role_key
+
+
+def taken_apart(network: Callable[[nnx.Rngs], nnx.Module]) -> tuple[Any, Any, Any]:
+    """A network's graph, the shapes of its parameters, and what else it holds, without weights."""
+    graph, shapes, _ = nnx.split(nnx.eval_shape(lambda: network(rngs_of(0))), nnx.Param, ...)
+    rest = jax.jit(lambda: nnx.split(network(rngs_of(0)), nnx.Param, ...)[2])()
+    return graph, shapes, rest
+
+
+def with_weights(network: Callable[[nnx.Rngs], Any], place: Path) -> Any:
+    """The network with the best weights of a checkpoint, in evaluation mode.
+
+    Raises:
+        DamagedError: a file of the checkpoint is missing or changed.
+        ZooError: the checkpoint is of another model.
+    """
+    graph, shapes, rest = taken_apart(network)
+    best = checkpoints.load(place, {"best": shapes}, only="best.")["best"]
+    net = nnx.merge(graph, jax.tree.map(jnp.asarray, best), rest)
+    net.eval()
+    return net
+
+
+def rngs_of(seed: Any) -> nnx.Rngs:
+    """The random streams that make the weights of a seed."""
+    return nnx.Rngs(role_key(seed, WEIGHTS))
