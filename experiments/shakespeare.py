@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from integrator_zoo.data import Corpus
     from integrator_zoo.runs import Record
     from integrator_zoo.training import Load
-    from integrator_zoo.training.language import LanguageTrainer, Trained
-    from integrator_zoo.training.recipe import Plan
+    from integrator_zoo.training.language import LanguageTrainer
+    from integrator_zoo.training.recipe import Plan, Trained
 
 TELEMETRY = (0.0, 0.1, 0.5, 1.0)
 """When the geometry is measured, as shares of the whole schedule."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,33 +24,11 @@ from ..trajectory import profile
 from . import checkpoints
 from .fleet import Load, over_runs, over_runs_sharing
 from .loop import Progression, advance, begin, cross_entropy, first_bad_step
-from .recipe import DATA, MASKS, Plan, role_key
+from .recipe import DATA, MASKS, Plan, Trained, role_key
 from .weights import rngs_of, taken_apart
 
 SAVE_SECONDS = 60.0
 """A checkpoint about so often, where nothing is said in steps."""
-
-
-@dataclass
-class Trained:
-    """One run's training, under way or ended; all of it is in its checkpoints."""
-
-    step: int
-    params: Any
-    best_params: Any
-    losses: np.ndarray
-    best_loss: float
-    best_step: int
-    curve: dict[int, float]
-    """Validation loss on the fixed windows, by step."""
-    telemetry: dict[int, dict[str, np.ndarray]]
-    first_bad: int | None = None
-    stopped: bool = False
-    compile_seconds: float = 0.0
-    run_seconds: float = 0.0
-    checkpoint: Path | None = None
-    tokens_per_second: float | None = None
-    """Speed of the steps that were taken by this process."""
 
 
 class LanguageTrainer:

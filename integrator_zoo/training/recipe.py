@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -89,3 +90,25 @@ class Plan:
         due = {0, self.stop, *self.validated(), *self.measured()}
         due |= {*range(0, self.stop, self.chunk)}
         return sorted(due | {*range(0, self.stop, self.save_every or self.stop)})
+
+
+@dataclass
+class Trained:
+    """One run's training, under way or ended; all of it is in its checkpoints."""
+
+    step: int
+    params: Any
+    best_params: Any
+    losses: np.ndarray
+    best_loss: float
+    best_step: int
+    curve: dict[int, float]
+    """Validation loss on the fixed windows, by step."""
+    telemetry: dict[int, dict[str, np.ndarray]]
+    first_bad: int | None = None
+    stopped: bool = False
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    checkpoint: Path | None = None
+    tokens_per_second: float | None = None
+    """Speed of the steps that were taken by this process."""
