@@ -15,7 +15,7 @@ import numpy as np
 
 from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
-from integrator_zoo.memory import MEMORY
+from integrator_zoo.memory import MEMORY, UNDOING
 
 if TYPE_CHECKING:
     from integrator_zoo.runs import Record
@@ -67,9 +67,7 @@ class Planar(Experiment):
     def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
         from integrator_zoo.training import run_fleet
 
-        # what undoes layers is laid out for one number each
-        traced = self.memory in ("store", "remat")
-        yield from run_fleet(jobs, self._train, progress, traced)
+        yield from run_fleet(jobs, self._train, progress, self.memory not in UNDOING)
 
     def _train(self, load: Load, tick: Any) -> Iterator[Result]:
         """Train the stacked runs of one program on the current device, and measure them."""

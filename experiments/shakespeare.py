@@ -17,6 +17,7 @@ import numpy as np
 from integrator_zoo.errors import ZooError
 from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
+from integrator_zoo.memory import MEMORY, UNDOING
 
 if TYPE_CHECKING:
     from flax import nnx
@@ -84,7 +85,7 @@ class Shakespeare(Experiment):
     probe_windows: int = option(8, "validation windows whose paths are measured", low=1)
     save_every: int = option(0, "steps between checkpoints; 0 for one a minute", low=0)
     dtype: str = option("float32", "what branches compute in", choices=("float32", "bfloat16"))
-    memory: str = option("store", "what the backward pass keeps", choices=("store", "remat"))
+    memory: str = option("store", "what the backward pass keeps", choices=MEMORY)
 
     limits = ("stop_at", "save_every")
     huge_pages = True
@@ -183,7 +184,7 @@ class Shakespeare(Experiment):
     def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
         from integrator_zoo.training import run_fleet
 
-        yield from run_fleet(jobs, self._train, progress)
+        yield from run_fleet(jobs, self._train, progress, self.memory not in UNDOING)
 
     def _train(self, load: Load, tick: Any) -> Iterator[Result]:
         import jax

@@ -53,6 +53,8 @@ _MODES: dict[str, Any] = {
     }.items()
 }
 MEMORY = tuple(_MODES)
+UNDOING = ("reversible", "exact")
+"""Modes that undo layers: they are laid out for one number each, so rules share no program."""
 
 
 def read_memory(spec: str) -> Memory:
