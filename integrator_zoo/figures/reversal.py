@@ -59,7 +59,7 @@ def _memory(run: Record, folder: Path) -> Path:
     quantities = {
         "temp_mb": "temporary memory, MB",
         "step_seconds": "seconds a step",
-        "cosine": "cosine with the 64-bit gradient",
+        "cosine": "cosine with 64-bit",
     }
     fig = Figure(figsize=(style.WIDTH, 2.8), layout="constrained")
     depths, shown = array(run, "depths", 1), {}
