@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..lab import Column
 from ..options import bounds_text, format_value, kind_of
 from ..registry import KINDS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..lab import Column, Experiment, Progress
+    from ..lab import Experiment, Progress
     from ..registry import Entry, Registry
     from ..runs import Record
 
+PARAMETERS = Column("parameters", "params", ",.0f")
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
@@ -167,20 +169,24 @@ def print_comparison(
     experiment: Experiment, records: Sequence[Record], summary: Mapping[str, Any]
 ) -> None:
     """The table of `zoo compare`: a row an integrator, means over its seeds."""
+    from ..figures import by_integrator
+
     seeds = len({record.seed for record in records})
     device, devices = (records[0].facts.get(key) for key in ("device", "devices"))
     where = f", {devices} {device} device{'s' * (devices > 1)}" if device and devices else ""
     counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
     print(f"{experiment.headline()}{counted}{where}\n")
     columns = experiment.columns
-    table = _table("integrator", "params", *(c.heading for c in columns), "compile, s", "run, s")
-    groups = _by_integrator(records)
+    table = _table(
+        "integrator", PARAMETERS.heading, *(c.heading for c in columns), "compile, s", "run, s"
+    )
+    groups = by_integrator(records)
     unequal = _unequal(groups)
     remarks = []
     for spec, group in groups.items():
         good = [record for record in group if record.status in ("ok", "stopped")]
         name = spec + (" *" if spec in unequal else "")
-        cells = [_mean(group, "parameters", ",.0f")]
+        cells = [_cell(group, PARAMETERS)]
         cells += [_cell(good, column) for column in columns]
         seconds = [record.data["seconds"] for record in group]
         cells.append(f"{max(s['compile_seconds'] for s in seconds):.1f}")
@@ -223,13 +229,6 @@ def _shown(value: Any) -> str:
     return "-" if value is None else format(value, ".6g")
 
 
-def _by_integrator(records: Sequence[Record]) -> dict[str, list[Record]]:
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.integrator, []).append(record)
-    return groups
-
-
 def _unequal(groups: Mapping[str, Sequence[Record]]) -> set[str]:
     """Integrators whose rows are not comparable with the first at equal cost."""
     costs = {
@@ -249,11 +248,6 @@ def _cell(group: Sequence[Record], column: Column) -> str:
     if column.spread and len(values) > 1:
         text += f" ({column.show(min(values))} to {column.show(max(values))})"
     return text
-
-
-def _mean(group: Sequence[Record], metric: str, form: str) -> str:
-    values = [v for r in group if (v := r.metrics.get(metric)) is not None]
-    return format(sum(values) / len(values), form) if values else "-"
 
 
 def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:

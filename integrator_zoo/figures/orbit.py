@@ -33,14 +33,8 @@ WINDOWS = 400
 def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
     """Draw `orbits.png`, `energy.png` and `order.png` into a folder; the paths written."""
     runs = {spec: of[0] for spec, of in by_integrator(records).items()}
-    if not runs:
-        return []
-    with style.theme(dark):
-        looks = style.looks(runs, dark=dark)
-        return [
-            style.save(draw(runs, looks), folder, f"{draw.__name__}.png")
-            for draw in (orbits, energy, order)
-        ]
+    drawings = (orbits, energy, order)
+    return style.draw_each(drawings, runs, folder, dark)
 
 
 def orbits(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:

@@ -46,14 +46,8 @@ ZOOM = 6.0
 def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
     """Draw `accuracy`, `decision`, `trajectories` and `training` as PNG; the paths written."""
     runs = by_integrator(records)
-    if not runs:
-        return []
-    with style.theme(dark):
-        looks = style.looks(runs, dark=dark)
-        return [
-            style.save(draw(runs, looks), folder, f"{draw.__name__}.png")
-            for draw in (accuracy, decision, trajectories, training)
-        ]
+    drawings = (accuracy, decision, trajectories, training)
+    return style.draw_each(drawings, runs, folder, dark)
 
 
 def accuracy(runs: Runs, looks: Looks) -> Figure:

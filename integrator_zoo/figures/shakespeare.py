@@ -29,14 +29,8 @@ DEPTH = "sub-update (attention and MLP in turn)"
 def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
     """Draw every picture of a comparison as PNG; the paths written."""
     runs = by_integrator(records)
-    if not runs:
-        return []
-    with style.theme(dark):
-        looks = style.looks(runs, dark=dark)
-        return [
-            style.save(draw(runs, looks), folder, f"{draw.__name__}.png")
-            for draw in (best_loss, validation, geometry, sub_updates, shadows, path_length)
-        ]
+    drawings = (best_loss, validation, geometry, sub_updates, shadows, path_length)
+    return style.draw_each(drawings, runs, folder, dark)
 
 
 def best_loss(runs: Runs, looks: Looks) -> Figure:

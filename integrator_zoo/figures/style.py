@@ -11,7 +11,7 @@ import re
 import tempfile
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -297,3 +297,17 @@ def save(fig: Figure, folder: Path, name: str) -> Path:
             "Free some space, or give another folder: --out DIR.",
         ) from None
     return path
+
+
+def draw_each(
+    drawings: Sequence[Callable[[Any, Any], Figure]],
+    runs: Mapping[str, Any],
+    folder: Path,
+    dark: bool = False,
+) -> list[Path]:
+    """Save drawing(runs, looks) of each as a PNG that bears its name; nothing without runs."""
+    if not runs:
+        return []
+    with theme(dark):
+        chosen = looks(runs, dark=dark)
+        return [save(draw(runs, chosen), folder, f"{draw.__name__}.png") for draw in drawings]
