@@ -7,7 +7,7 @@ trajectory. It never names an integrator in its logic; it is handed rules and re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
@@ -42,11 +42,13 @@ class Session:
 
 @dataclass(frozen=True)
 class Job:
-    """One run to do: an integrator and a seed."""
+    """One run to do: an integrator and a seed, and in a sweep the experiment it belongs to."""
 
     rule: Integrator
     seed: int = 0
     session: Session = field(default=Session(), compare=False, repr=False)
+    experiment: Experiment | None = field(default=None, repr=False)
+    """With its settings; None where all jobs are of the one experiment that runs them."""
 
     def __str__(self) -> str:
         return f"{self.rule.spec}, seed {self.seed}"
@@ -108,9 +110,19 @@ class Experiment(Options, ABC):
     """Settings that say only how far a run goes: runs equal in all others share checkpoints."""
     huge_pages: ClassVar[bool] = False
     """Whether the command should start this process with huge memory pages (Linux, glibc)."""
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """The published values of settings that `zoo sweep` goes through when none are given."""
 
     def check(self) -> None:
         """Raise ZooError where settings do not fit together, before anything is run or written."""
+
+    def kin(self) -> Hashable:
+        """Experiments of equal kin are handed to one `run` together; each job names its own."""
+        return self
+
+    def cost(self) -> float:
+        """Work of a run, apart from its rule's field evaluations, against others of its kin."""
+        return 1.0
 
     @abstractmethod
     def headline(self) -> str:
