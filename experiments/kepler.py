@@ -14,6 +14,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.problems import Kepler as KeplerProblem
     from integrator_zoo.runs import Record
 
@@ -156,6 +157,11 @@ class Kepler(Experiment):
                 for other, b in ends[i + 1 :]
             }
         }
+
+    def claims(self) -> Sequence[Claim]:
+        from integrator_zoo_experiments.claims.kepler import CLAIMS
+
+        return CLAIMS
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import orbit

@@ -15,6 +15,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.runs import Record
 
 MODES = ("store", "remat", "reversible", "exact")
@@ -149,6 +150,11 @@ class Memory(Experiment):
                 seconds = min(seconds, time.perf_counter() - clock)
             flat = np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in found])
         return flat, temp, peak, seconds
+
+    def claims(self) -> Sequence[Claim]:
+        from integrator_zoo_experiments.claims.memory import CLAIMS
+
+        return CLAIMS
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import reversal

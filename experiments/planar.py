@@ -21,6 +21,7 @@ from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experi
 from integrator_zoo.memory import MEMORY, UNDOING
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo import ResNet
     from integrator_zoo.contract import Integrator
     from integrator_zoo.data.planar import PlanarData
@@ -56,7 +57,7 @@ class Planar(Experiment):
     grid = MappingProxyType({"depth": (8, 32, 128)})
     columns = (
         Column("evaluations_per_step", "F/step", ".4g"),
-        Column("test_accuracy", "test accuracy, %", ".2f", 100, spread=True),
+        Column("test_accuracy", "test accuracy, %", ".2f", 100, True, "test_points"),
         Column("path_length", "path", ".1f"),
         Column("turning_angle_degrees", "turn, deg/layer", ".1f"),
     )
@@ -212,6 +213,7 @@ class Planar(Experiment):
         metrics = {
             "test_accuracy": (logits.argmax(-1) == test_y).mean(),
             "path_length": trajectory.path_length(path).mean(),
+            "end_to_end": trajectory.end_to_end(path).mean(),
             "turning_angle_degrees": trajectory.turning_angles(path).mean(),
             "straightness": trajectory.straightness(path).mean(),
             "norm_end": norms[-1].mean(),
@@ -266,6 +268,11 @@ class Planar(Experiment):
             None if bad is None else f"the loss blew up at step {bad:,} (loss {losses[bad]:.3g})",
             *seconds,
         )
+
+    def claims(self) -> Sequence[Claim]:
+        from integrator_zoo_experiments.claims.planar import CLAIMS
+
+        return [claim for claim in CLAIMS if claim.id.startswith(f"{self.name}/")]
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import planar

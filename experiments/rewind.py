@@ -14,6 +14,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.runs import Record
 
 WAYS = ("float32", "mixed", "float64")
@@ -104,6 +105,11 @@ class Rewind(Experiment):
             facts,
             run_seconds=time.perf_counter() - clock,
         )
+
+    def claims(self) -> Sequence[Claim]:
+        from integrator_zoo_experiments.claims.rewind import CLAIMS
+
+        return CLAIMS
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import reversal

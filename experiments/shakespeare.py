@@ -20,6 +20,7 @@ from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experi
 from integrator_zoo.memory import MEMORY, UNDOING
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from flax import nnx
 
     from integrator_zoo import GPT
@@ -297,6 +298,11 @@ class Shakespeare(Experiment):
                 "Repeat the run: zoo run ... --fresh",
             ) from None
         return net, vocabulary
+
+    def claims(self) -> Sequence[Claim]:
+        from integrator_zoo_experiments.claims.shakespeare import CLAIMS
+
+        return CLAIMS
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import shakespeare

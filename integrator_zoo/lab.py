@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from .claims import Claim, Study
 from .contract import Integrator
 from .errors import ZooError
 from .options import Options, declare, option
@@ -86,6 +87,8 @@ class Column:
     """Factor from the recorded metric to the unit of the heading (100 for percent)."""
     spread: bool = False
     """Show minimum and maximum over the seeds beside the mean."""
+    trials: str | None = None
+    """For a share: the setting that says of how many independent trials."""
 
     def show(self, value: float) -> str:
         return format(value * self.scale, self.format)
@@ -145,6 +148,14 @@ class Experiment(Options, ABC):
         raise ZooError(
             f"{self.name} trains no language model.", "zoo sample takes a run of one that does."
         )
+
+    def claims(self) -> Sequence[Claim]:
+        """Published figures that runs of this experiment are held against: `zoo reproduce`."""
+        return ()
+
+    def studies(self) -> Sequence[Study]:
+        """Questions that runs of this experiment answer: `zoo study`."""
+        return ()
 
     def pairs(self, records: Sequence[Any]) -> dict[str, dict[str, float]]:
         """Metrics that belong to two rows at once, as {metric: {"one | other": value}}."""

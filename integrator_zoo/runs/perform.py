@@ -52,16 +52,39 @@ def perform(
         ZooError: nothing to run, or nothing to resume.
         Interrupted: by Ctrl-C; every run finished by then is in the store.
     """
-    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
     chosen = [experiments] if isinstance(experiments, Experiment) else experiments
     jobs = [
-        _with_session(Job(rule, seed, experiment=experiment), store, deadline, note)
+        Job(rule, seed, experiment=experiment)
         for experiment in chosen
         for rule in rules
         for seed in (seeds if experiment.random else seeds[:1])
     ]
     if not jobs:
         raise ZooError("nothing to run.", "Name an integrator: -i euler")
+    return perform_jobs(
+        jobs,
+        store,
+        fresh=fresh,
+        resume=resume,
+        max_minutes=max_minutes,
+        progress=progress,
+        note=note,
+    )
+
+
+def perform_jobs(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    fresh: bool = False,
+    resume: bool = False,
+    max_minutes: float | None = None,
+    progress: Progress = lambda what, share, words: None,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[Record]:
+    """`perform` for any list of jobs, each of which names its experiment."""
+    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    jobs = [_with_session(job, store, deadline, note) for job in jobs]
     configs = {job: config_of(_experiment(job), job) for job in jobs}
     records: dict[Job, Record] = {}
     if not fresh:

@@ -8,6 +8,7 @@ what runs beside it. On an accelerator they are batched.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections import deque
@@ -185,7 +186,9 @@ def run_fleet(
                 done = sum(shares_done[i] * n for i, n in weights.items())
                 progress(str(load), done / sum(weights.values()), words)
     finally:
-        stop.set()  # after an interrupt the threads end by themselves, at their next tick
+        stop.set()  # after an interrupt the threads end by themselves, at their next tick,
+        for thread in threads:  # and an interpreter that exits meanwhile must not pull jax away
+            atexit.register(thread.join)
 
 
 class Stopped(BaseException):
