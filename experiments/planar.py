@@ -17,23 +17,23 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 from integrator_zoo.memory import MEMORY, UNDOING
 
+from .measures import FILM_POINTS, Measures, thin
+
 if TYPE_CHECKING:
     from integrator_zoo.runs import Record
     from integrator_zoo.training import Load
 
 WIDTH = 2
 """Features of the stream: those of the data."""
-DRAWN_POINTS = 256
-"""Test points whose trajectories are recorded, half of each class."""
-GRID = 100
-"""Points a side of the grid on which the decision is recorded."""
 CHUNKS = 80
 """Calls into which a training is divided, for progress and the accuracy curve."""
 EARLY = range(5, 100, 5)
 """Steps at which accuracy is measured besides: it is decided early."""
+FRAMES = 28
+"""Moments of the film of a training, evenly over those at which accuracy is measured."""
 
 
-class Planar(Experiment):
+class Planar(Measures, Experiment):
     """One planar set; the settings are those of the study."""
 
     depth: int = option(32, "number of layers", low=1)
@@ -129,15 +129,20 @@ class Planar(Experiment):
         compiled = program.lower(runs, values, *data, untils[0]).compile()
         compile_seconds = time.perf_counter() - clock
 
-        clock, curve = time.perf_counter(), []
+        clock, curve, film = time.perf_counter(), [], []
+        frames = np.unique(np.linspace(0, len(stops) - 1, FRAMES).astype(int))
         for i, until in enumerate(untils):
             runs, accuracy = compiled(runs, values, *data, until)
             curve.append(np.asarray(accuracy))
+            if i in frames:
+                film.append(jax.tree.map(np.array, runs.params))
             tick(i / (len(untils) - 1), f"step {stops[i]:,} of {self.steps:,}")
         run_seconds = (time.perf_counter() - clock) / len(seeds)
 
-        measured = jax.jit(over_runs(self._measure(graph, load)))(runs.params, values, *data)
-        measured, losses = jax.tree.map(np.asarray, (measured, runs.losses))
+        measured = jax.jit(over_runs(self.measure(graph, load)))(runs.params, values, *data)
+        film = jax.tree.map(lambda *moments: np.stack(moments, 1), *film)
+        film = jax.jit(over_runs(self.film(graph, load)))(film, values, data[2])
+        measured, losses, film = jax.tree.map(np.asarray, (measured, runs.losses, film))
         size = parameter_count(shapes)
         evaluations = self._evaluations(graph, runs.params, load, data[2])
         devices = jax.local_devices()
@@ -150,8 +155,11 @@ class Planar(Experiment):
                 {
                     "accuracy_by_step": np.array([point[i] for point in curve]),
                     "curve_steps": stops,
-                    "test_points": _thin(sets[i].test_x),
-                    "test_labels": _thin(sets[i].test_y),
+                    "test_points": thin(sets[i].test_x),
+                    "test_labels": thin(sets[i].test_y),
+                    "film_steps": stops[frames],
+                    "film_labels": thin(sets[i].test_y, FILM_POINTS),
+                    **{f"film_{name}": part[i] for name, part in film.items()},
                 },
                 {"parameters": size, "evaluations_per_step": evaluations},
                 {"data_hash": sets[i].digest(), **facts},
@@ -162,46 +170,6 @@ class Planar(Experiment):
         """The steps after which accuracy is measured: evenly, and often at first."""
         evenly = np.linspace(0, self.steps, CHUNKS + 1).astype(int)
         return np.unique([*evenly, *(step for step in EARLY if step < self.steps)])
-
-    def _measure(self, graph: Any, load: Load) -> Any:
-        """A function of one run's parameters that measures the trained network."""
-        import jax.numpy as jnp
-        from flax import nnx
-
-        from integrator_zoo import trajectory
-
-        def measure(params: Any, options: Any, x: Any, y: Any, test_x: Any, test_y: Any) -> Any:
-            net = nnx.merge(graph, params)
-            rule = load.rule.with_traced(options)
-            logits, path = net(test_x, collect=True, integrator=rule)
-            reach = jnp.abs(test_x).max() * 1.1
-            axis = jnp.linspace(-reach, reach, GRID)
-            grid = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
-            field = net(grid, integrator=rule)
-            norms = trajectory.norms(path)
-            arrays = {
-                "nodes": path.nodes[:, _picks(self.test_points)],
-                "norm_by_node": norms.mean(1),
-                "step_length_by_sub_update": trajectory.step_lengths(path).mean(1),
-                "turning_angle_degrees_by_sub_update": trajectory.turning_angles(path).mean(1),
-                "decision": (field[:, 1] - field[:, 0]).reshape(GRID, GRID),
-                "decision_axis": axis,
-            }
-            metrics = {
-                "test_accuracy": (logits.argmax(-1) == test_y).mean(),
-                "path_length": trajectory.path_length(path).mean(),
-                "turning_angle_degrees": trajectory.turning_angles(path).mean(),
-                "straightness": trajectory.straightness(path).mean(),
-                "norm_end": norms[-1].mean(),
-                "norm_max": norms.mean(1).max(),
-            }
-            if "velocity" in path.observed:
-                kinetic = (path.observed["velocity"] ** 2).sum(-1).mean(1) / 2
-                arrays["kinetic_energy_by_node"] = kinetic
-                metrics["kinetic_energy_end"] = kinetic[-1]
-            return metrics, arrays
-
-        return measure
 
     def _evaluations(self, graph: Any, params: Any, load: Load, test_x: Any) -> float:
         """Field evaluations a sub-update, counted on the first trained network of the load."""
@@ -252,15 +220,6 @@ class Planar(Experiment):
         from integrator_zoo.figures import planar
 
         return planar.draw_all(records, folder)
-
-
-def _picks(points: int) -> np.ndarray:
-    """Indices of the recorded test points, evenly over both classes."""
-    return np.linspace(0, points - 1, min(DRAWN_POINTS, points)).astype(int)
-
-
-def _thin(values: np.ndarray) -> np.ndarray:
-    return values[_picks(len(values))]
 
 
 _QUICK: Mapping[str, Mapping[str, Any]] = {"quick": {"steps": 500}, "published": {}}
