@@ -159,7 +159,7 @@ class Kepler(Experiment):
         }
 
     def claims(self) -> Sequence[Claim]:
-        from integrator_zoo_experiments.claims.kepler import CLAIMS
+        from .claims.kepler import CLAIMS
 
         return CLAIMS
 

@@ -152,7 +152,7 @@ class Memory(Experiment):
         return flat, temp, peak, seconds
 
     def claims(self) -> Sequence[Claim]:
-        from integrator_zoo_experiments.claims.memory import CLAIMS
+        from .claims.memory import CLAIMS
 
         return CLAIMS
 

@@ -20,9 +20,11 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 from integrator_zoo.memory import MEMORY, UNDOING
 
+from .measures import FILM_POINTS, Measures, thin
+
 if TYPE_CHECKING:
-    from integrator_zoo.claims import Claim
     from integrator_zoo import ResNet
+    from integrator_zoo.claims import Claim
     from integrator_zoo.contract import Integrator
     from integrator_zoo.data.planar import PlanarData
     from integrator_zoo.runs import Record
@@ -31,17 +33,15 @@ if TYPE_CHECKING:
 
 WIDTH = 2
 """Features of the stream: those of the data."""
-DRAWN_POINTS = 256
-"""Test points whose trajectories are recorded, half of each class."""
-GRID = 100
-"""Points a side of the grid on which the decision is recorded."""
 CHUNKS = 80
 """Calls into which a training is divided, for progress and the accuracy curve."""
 EARLY = range(5, 100, 5)
 """Steps at which accuracy is measured besides: it is decided early."""
+FRAMES = 28
+"""Moments of the film of a training, evenly over those at which accuracy is measured."""
 
 
-class Planar(Experiment):
+class Planar(Measures, Experiment):
     """One planar set; the settings are those of the study."""
 
     depth: int = option(32, "number of layers", low=1)
@@ -123,7 +123,8 @@ class Planar(Experiment):
             load.rule,
             optax.adam(self.lr),
             self.steps,
-            self._measure,
+            self.measure,
+            self.film,
         )
 
     def _train(self, load: Load, program: ClassifierProgram, tick: Any) -> Iterator[Result]:
@@ -143,16 +144,22 @@ class Planar(Experiment):
         untils = np.broadcast_to(stops[:, None].astype(np.int32), (len(stops), len(sets)))
         clock = time.perf_counter()
         runs, accuracy = program.train(runs, values, *data, untils[0])  # no step yet: it compiles
-        curve = [np.asarray(accuracy)]
+        curve, film = [np.asarray(accuracy)], [jax.tree.map(np.array, runs.params)]
+        frames = np.unique(np.linspace(0, len(stops) - 1, FRAMES).astype(int))
         compile_seconds, clock = time.perf_counter() - clock, time.perf_counter()
         for i, until in enumerate(untils[1:], 1):
             runs, accuracy = program.train(runs, values, *data, until)
             curve.append(np.asarray(accuracy))
+            if i in frames:
+                film.append(jax.tree.map(np.array, runs.params))
             tick(i / (len(untils) - 1), f"step {stops[i]:,} of {self.steps:,}")
         run_seconds = (time.perf_counter() - clock) / len(sets)
 
         measured = program.measure(runs.params, values, *data[2:])
-        measured, losses, params = jax.tree.map(np.asarray, (measured, runs.losses, runs.params))
+        moments = jax.tree.map(lambda *moments: np.stack(moments, 1), *film)
+        films = program.film(moments, values, data[2])
+        found = (measured, films, runs.losses, runs.params)
+        measured, films, losses, params = jax.tree.map(np.asarray, found)
         counts = {
             "parameters": parameter_count(program.shapes),
             "evaluations_per_step": program.evaluations.get(
@@ -170,8 +177,11 @@ class Planar(Experiment):
                 {
                     "accuracy_by_step": np.array([point[i] for point in curve]),
                     "curve_steps": stops,
-                    "test_points": _thin(sets[i].test_x),
-                    "test_labels": _thin(sets[i].test_y),
+                    "test_points": thin(sets[i].test_x),
+                    "test_labels": thin(sets[i].test_y),
+                    "film_steps": stops[frames],
+                    "film_labels": thin(sets[i].test_y, FILM_POINTS),
+                    **{f"film_{name}": part[i] for name, part in films.items()},
                     **recorded(one(params)),
                 },
                 counts,
@@ -189,41 +199,6 @@ class Planar(Experiment):
         """The steps after which accuracy is measured: evenly, and often at first."""
         evenly = np.linspace(0, self.steps, CHUNKS + 1).astype(int)
         return np.unique([*evenly, *(step for step in EARLY if step < self.steps)])
-
-    def _measure(self, net: Any, rule: Integrator, test_x: Any, test_y: Any) -> Any:
-        """Metrics and arrays of one trained network."""
-        import jax.numpy as jnp
-
-        from integrator_zoo import trajectory
-
-        logits, path = net(test_x, collect=True, integrator=rule)
-        reach = jnp.abs(test_x).max() * 1.1
-        axis = jnp.linspace(-reach, reach, GRID)
-        grid = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
-        field = net(grid, integrator=rule)
-        norms = trajectory.norms(path)
-        arrays = {
-            "nodes": path.nodes[:, _picks(self.test_points)],
-            "norm_by_node": norms.mean(1),
-            "step_length_by_sub_update": trajectory.step_lengths(path).mean(1),
-            "turning_angle_degrees_by_sub_update": trajectory.turning_angles(path).mean(1),
-            "decision": (field[:, 1] - field[:, 0]).reshape(GRID, GRID),
-            "decision_axis": axis,
-        }
-        metrics = {
-            "test_accuracy": (logits.argmax(-1) == test_y).mean(),
-            "path_length": trajectory.path_length(path).mean(),
-            "end_to_end": trajectory.end_to_end(path).mean(),
-            "turning_angle_degrees": trajectory.turning_angles(path).mean(),
-            "straightness": trajectory.straightness(path).mean(),
-            "norm_end": norms[-1].mean(),
-            "norm_max": norms.mean(1).max(),
-        }
-        if "velocity" in path.observed:
-            kinetic = (path.observed["velocity"] ** 2).sum(-1).mean(1) / 2
-            arrays["kinetic_energy_by_node"] = kinetic
-            metrics["kinetic_energy_end"] = kinetic[-1]
-        return metrics, arrays
 
     def _evaluations(self, program: Any, params: Any, load: Load, test_x: Any) -> float:
         """Field evaluations a sub-update, counted on the first trained network of a rule."""
@@ -270,7 +245,7 @@ class Planar(Experiment):
         )
 
     def claims(self) -> Sequence[Claim]:
-        from integrator_zoo_experiments.claims.planar import CLAIMS
+        from .claims.planar import CLAIMS
 
         return [claim for claim in CLAIMS if claim.id.startswith(f"{self.name}/")]
 
@@ -278,15 +253,6 @@ class Planar(Experiment):
         from integrator_zoo.figures import planar
 
         return planar.draw_all(records, folder)
-
-
-def _picks(points: int) -> np.ndarray:
-    """Indices of the recorded test points, evenly over both classes."""
-    return np.linspace(0, points - 1, min(DRAWN_POINTS, points)).astype(int)
-
-
-def _thin(values: np.ndarray) -> np.ndarray:
-    return values[_picks(len(values))]
 
 
 _QUICK: Mapping[str, Mapping[str, Any]] = {"quick": {"steps": 500}, "published": {}}

@@ -20,10 +20,10 @@ from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experi
 from integrator_zoo.memory import MEMORY, UNDOING
 
 if TYPE_CHECKING:
-    from integrator_zoo.claims import Claim
     from flax import nnx
 
     from integrator_zoo import GPT
+    from integrator_zoo.claims import Claim
     from integrator_zoo.contract import Integrator
     from integrator_zoo.data import Corpus
     from integrator_zoo.runs import Record
@@ -300,7 +300,7 @@ class Shakespeare(Experiment):
         return net, vocabulary
 
     def claims(self) -> Sequence[Claim]:
-        from integrator_zoo_experiments.claims.shakespeare import CLAIMS
+        from .claims.shakespeare import CLAIMS
 
         return CLAIMS
 

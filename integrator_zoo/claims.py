@@ -262,7 +262,8 @@ class Monotony:
         from scipy.stats import spearmanr
 
         rows = [np.asarray(record.arrays[self.array], float)[-1] for record in groups[0]]
-        return mean([float(spearmanr(np.arange(len(row)), row).statistic) for row in rows])
+        ranks: list[Any] = [spearmanr(np.arange(len(row)), row) for row in rows]
+        return mean([float(rank.statistic) for rank in ranks])
 
 
 def values(records: Sequence[Any], metric: str, key: str | None = None) -> list[float]:

@@ -26,7 +26,7 @@ class Interval:
     low: float
     high: float
     kind: str = "95 %"
-    """What the bounds are: `95 %`, `range` (of all values) or `exact` (there is no chance in it)."""
+    """What the bounds are: `95 %`, `range` (of all values) or `exact` (no chance in it)."""
     count: int = 1
     """Values it was made from."""
 
@@ -54,7 +54,7 @@ def proportion(hits: int, of: int) -> Interval:
     return Interval(hits / of, float(ends.low), float(ends.high), LEVEL_TEXT, of)
 
 
-def mean(values: Sequence[float]) -> Interval:
+def mean(values: Sequence[float] | np.ndarray) -> Interval:
     """Mean over runs: bootstrapped from `FEW` values on, below that with their range."""
     found = np.asarray(values, float)
     if not len(found) or not np.isfinite(found).all():

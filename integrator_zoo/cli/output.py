@@ -73,20 +73,20 @@ def listing(registry: Registry) -> tuple[list[dict[str, Any]], list[dict[str, An
 def print_listing(integrators: Sequence[Any], experiments: Sequence[Any]) -> None:
     """The tables of `zoo list`."""
     headings = ("integrator", "order", "F/step", "shared", "integrates", "inverse")
-    table = _table(*headings, left=("integrator", "update", "from"))
+    table = new_table(*headings, left=("integrator", "update", "from"))
     for row in integrators:
         traits = row["traits"]
         shown = ("varies" if v is None else str(v) for v in _orders(traits))
         dynamics = "x' = F" if traits["dynamics"] == "first" else "x'' = F"
         source = f"{row['distribution']} {row['version']}".strip()
         table.add_row(row["name"], *shown, dynamics, traits["inverse"], traits["equation"], source)
-    _print(table)
+    print_table(table)
     print()
-    table = _table("experiment", left=("experiment", "what it is", "from"))
+    table = new_table("experiment", left=("experiment", "what it is", "from"))
     for row in experiments:
         source = f"{row['distribution']} {row['version']}".strip()
         table.add_row(row["name"], row["summary"], source)
-    _print(table)
+    print_table(table)
     print("\nmore      zoo info NAME")
 
 
@@ -177,7 +177,7 @@ def print_comparison(
     counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
     print(f"{experiment.headline()}{counted}{where}\n")
     columns = experiment.columns
-    table = _table(
+    table = new_table(
         "integrator", PARAMETERS.heading, *(c.heading for c in columns), "compile, s", "run, s"
     )
     groups = by_integrator(records)
@@ -197,7 +197,7 @@ def print_comparison(
             for record in group
             if record.status != "ok"
         ]
-    _print(table)
+    print_table(table)
     if unequal:
         print("* parameters or field evaluations differ from the first row's: not at equal cost")
     for metric, values in summary.get("pairs", {}).items():
@@ -250,7 +250,7 @@ def _cell(group: Sequence[Record], column: Column) -> str:
     return text
 
 
-def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
+def new_table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
     """A plain table; the columns of words are aligned left, those of numbers right."""
     from rich.table import Table
 
@@ -262,7 +262,7 @@ def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
     return table
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
     """Print a table; names are text, never markup."""
     from rich.console import Console
     from rich.text import Text

@@ -29,6 +29,7 @@ from .app import (
 if TYPE_CHECKING:
     from ..lab import Column, Experiment
     from ..registry import Registry
+    from ..runs import Record
     from ..runs.table import Cell
 
 
@@ -64,12 +65,12 @@ def sweep(
     ]
     specs = integrator or list(dict.fromkeys(s for e in family for s in e.default_specs))
     records, store = perform_all(registry, family, specs, range(seeds), out, fresh, strict)
-    from ..runs.table import cells
     from ..runs.sweep import write_tables
+    from ..runs.table import cells
 
     column = next((c for c in family[0].columns if c.spread), family[0].columns[0])
     found = cells(records, column)
-    files = write_tables(records, found, store, column)
+    files = write_tables(records, found, store, [_pictures_of(name, family) for name in names])
     if as_json:
         rows = [cell.as_json() for cell in found]
         output.print_json({"metric": column.metric, "cells": rows, "files": list(map(str, files))})
@@ -79,6 +80,17 @@ def sweep(
     print()
     for path in files:
         output.print_line(f"{'picture' if path.suffix == '.png' else 'table':<10}{path}")
+
+
+def _pictures_of(name: str, family: Sequence[Experiment]) -> Any:
+    """What draws one experiment's runs into a folder of its name."""
+    drawer = next(experiment for experiment in family if experiment.name == name)
+
+    def draw(records: Sequence[Record], folder: Path) -> None:
+        mine = [record for record in records if record.config["experiment"] == name]
+        drawer.pictures(mine, folder / name)
+
+    return draw
 
 
 def _with_grid(registry: Registry) -> list[str]:
@@ -111,7 +123,7 @@ def _print_cells(found: Sequence[Cell], column: Column) -> None:
     keys = [key for key, _ in found[0].settings]
     share = any(cell.pooled for cell in found)
     more = ("exact 95 %", "at 100 %") if share else ()
-    table = output.table(
+    table = output.new_table(
         "experiment", *keys, "integrator", "params", "F/step", column.heading, *more,
         "minus the first", "in noise", left=("experiment", "integrator"),
     )  # fmt: skip
@@ -123,9 +135,7 @@ def _print_cells(found: Sequence[Cell], column: Column) -> None:
         shown.append(_spread(cell, column))
         if share:
             ends = cell.pooled
-            shown.append(
-                f"{column.show(ends.low)} to {column.show(ends.high)}" if ends else "-"
-            )
+            shown.append(f"{column.show(ends.low)} to {column.show(ends.high)}" if ends else "-")
             shown.append(f"{cell.perfect} of {cell.runs}")
         shown.append(cell.against.show("+.2f", column.scale) if cell.against else "")
         shown.append(_number(cell.effect, "+.1f") if cell.against else "")
@@ -133,7 +143,9 @@ def _print_cells(found: Sequence[Cell], column: Column) -> None:
     output.print_table(table)
     if marked:
         print("* parameters or field evaluations differ from the first row's: not at equal cost")
-    print("exact: all test points of all seeds, binomial; minus the first: paired by seed and data;")
+    print(
+        "exact: all test points of all seeds, binomial; minus the first: paired by seed and data;"
+    )
     print("in noise: that difference over its standard deviation between seeds")
 
 

@@ -223,6 +223,10 @@ def environment() -> dict[str, Any]:
 
 def comparison_folder(store: Store, experiment: Experiment, records: Sequence[Record]) -> Path:
     """Where the pictures of a set of runs live: the same set, the same folder."""
+    return store.root / f"{experiment.name}-{key_of_runs(records)}"
+
+
+def key_of_runs(records: Sequence[Record]) -> str:
+    """Four hexadecimal digits that stand for a set of runs."""
     names = "\n".join(sorted(record.folder.name for record in records))
-    key = hashlib.sha256(names.encode()).hexdigest()[:4]
-    return store.root / f"{experiment.name}-{key}"
+    return hashlib.sha256(names.encode()).hexdigest()[:4]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from ..claims import Claim, Groups, Judgement, Request
-from ..errors import unknown
+from ..claims import Claim, Groups, Judgement, Request, Study
+from ..errors import ZooError, unknown
 from ..lab import Experiment, Job, Progress
 from ..registry import current
 from .perform import config_of, perform_jobs
@@ -83,6 +84,23 @@ def judge(claims: Sequence[Claim], store: Store) -> list[Judgement]:
             cache[claim.requests] = find(claim.requests, store)
         found.append(claim.judge(cache[claim.requests]))
     return found
+
+
+def study_page(study: Study, store: Store, folder: Path) -> str:
+    """The page of a study, as Markdown; its pictures are drawn into the folder.
+
+    Raises:
+        ZooError: a run of it is missing.
+    """
+    groups = find(study.requests, store)
+    if groups is None:
+        raise ZooError(
+            f"study {study.name}: not all of its runs are in {str(store.root)!r}.",
+            f"Do them: zoo study {study.name}",
+        )
+    head = [f"# {study.title}", "", study.question, ""]
+    foot = ["", f"Written by `zoo study {study.name}` from {sum(map(len, groups))} run records."]
+    return "\n".join([*head, *study.report(groups, folder), *foot]) + "\n"
 
 
 def counts(judgements: Sequence[Judgement]) -> str:

@@ -209,3 +209,19 @@ def _toml(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: _toml(v) for k, v in value.items() if v is not None}
     return value
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text file in one rename.
+
+    Raises:
+        ZooError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{file.stem}-", dir=file.parent) as made:
+            written = Path(made) / file.name
+            written.write_text(text, encoding="utf-8")
+            written.replace(file)
+    except OSError as error:
+        raise _unwritable(file, error) from None

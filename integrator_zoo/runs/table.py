@@ -13,9 +13,6 @@ from .store import Record
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TABLES = ("sweep.csv", "sweep.json")
-"""The tidy table in two formats; `pandas.read_csv` and `pandas.read_json` read them."""
-
 
 def tidy(records: Sequence[Record]) -> DataFrame:
     """One row a run: experiment, settings, integrator, seed, status, metrics, seconds, folder."""
@@ -38,7 +35,7 @@ def tidy(records: Sequence[Record]) -> DataFrame:
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one integrator in one setting, over seeds, and how they differ from the first's."""
+    """One integrator in one setting, over seeds, and its difference from the setting's first."""
 
     experiment: str
     settings: tuple[tuple[str, Any], ...]

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import optax
 from flax import nnx
+from jax import lax
 
 from ..contract import Integrator
 from .fleet import Once, over_runs
@@ -15,9 +16,9 @@ from .loop import advance, begin, cross_entropy
 
 
 class ClassifierProgram:
-    """Start, training and measurement of stacked runs; compiled once a device and stack size.
+    """Start, training, measurement and film of stacked runs; compiled once a device and stack size.
 
-    Every argument of the three is stacked over runs. Data is an argument, so that runs on
+    Every argument of these is stacked over runs. Data is an argument, so that runs on
     different data sets share a program.
 
     Args:
@@ -26,6 +27,7 @@ class ClassifierProgram:
         optimizer: as from optax.
         steps: optimiser steps of a whole training.
         measure: measure(net, rule, test points, test labels) of one trained run.
+        film: film(net, rule, test points) of one run at one moment of its training.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class ClassifierProgram:
         optimizer: optax.GradientTransformation,
         steps: int,
         measure: Callable[[Any, Integrator, Any, Any], Any],
+        film: Callable[[Any, Integrator, Any], Any],
     ) -> None:
         self.graph, self.shapes = nnx.split(nnx.eval_shape(lambda: network(0)))
 
@@ -56,9 +59,14 @@ class ClassifierProgram:
         def measured(params: Any, options: Any, test_x: Any, test_y: Any) -> Any:
             return measure(self.merged(params), rule.with_traced(options), test_x, test_y)
 
+        def filmed(params_by_moment: Any, options: Any, test_x: Any) -> Any:
+            moved = rule.with_traced(options)
+            return lax.map(lambda p: film(self.merged(p), moved, test_x), params_by_moment)
+
         self.start = jax.jit(over_runs(start))
         self.train = jax.jit(over_runs(train), donate_argnums=0)
         self.measure = jax.jit(over_runs(measured))
+        self.film = jax.jit(over_runs(filmed))
         self.evaluations = Once()
         """Field evaluations a step, by rule."""
 
