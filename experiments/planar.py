@@ -24,7 +24,7 @@ from .measures import FILM_POINTS, Measures, thin
 
 if TYPE_CHECKING:
     from integrator_zoo import ResNet
-    from integrator_zoo.claims import Claim
+    from integrator_zoo.claims import Claim, Study
     from integrator_zoo.contract import Integrator
     from integrator_zoo.data.planar import PlanarData
     from integrator_zoo.runs import Record
@@ -248,6 +248,11 @@ class Planar(Measures, Experiment):
         from .claims.planar import CLAIMS
 
         return [claim for claim in CLAIMS if claim.id.startswith(f"{self.name}/")]
+
+    def studies(self) -> Sequence[Study]:
+        from .studies import STUDIES
+
+        return STUDIES.get(self.name, ())
 
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import planar
