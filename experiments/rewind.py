@@ -173,7 +173,8 @@ def _passages(stack: Any, x: Any, wide: bool) -> tuple[Any, Any, Any, Any]:
     forward = jax.jit(lambda w, x: nnx.merge(graph, w).passage(x, collect=True))
     backward = jax.jit(lambda w, end: nnx.merge(graph, w).rewind(end, collect=True))
     x = jnp.asarray(x, jnp.float32)
-    return forward, backward, *(_wide((weights, x)) if wide else (weights, x))
+    weights, x = _wide((weights, x)) if wide else (weights, x)
+    return forward, backward, weights, x
 
 
 def _wide(tree: Any) -> Any:

@@ -46,7 +46,11 @@ def check_command(
             progress("check", done / len(rules), rule.spec)
             reports.append(check_integrator(rule))
     draw = len(rules) == 1 if picture is None else picture
-    pictures = _draw(rules, out) if draw else []
+    pictures: list[Path] = []
+    if draw:
+        from ..figures import conformance
+
+        pictures = conformance.draw_all(rules, out / "check")
     passed = all(report.passed for report in reports)
     if as_json:
         shown = [report.as_json() for report in reports]
@@ -152,9 +156,3 @@ def _verdict(report: Report) -> str:
     return (
         f"{report.integrator} {word}: {counts['run']} checks run, {figures}, {report.seconds:.1f} s"
     )
-
-
-def _draw(rules: list[Integrator], out: Path) -> list[Path]:
-    from ..figures import conformance
-
-    return [conformance.draw(rule, out / "check") for rule in rules]
