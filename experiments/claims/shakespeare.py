@@ -27,8 +27,10 @@ PLAIN, LEDGER, SPHERE, BOTH = "euler", "ledger", "ngpt-lite", "ngpt-ledger"
 VARIANTS = (PLAIN, LEDGER, SPHERE, BOTH)
 VOCABULARY, WIDTH = 80, 192
 
-PARAMETERS = dict(zip(VARIANTS, (2_724_864, 2_724_864, 2_722_560, 2_722_560), strict=True))
-BEST_LOSS = dict(zip(VARIANTS, (1.43296, 1.43516, 1.41978, 1.45562), strict=True))
+PARAMETERS: dict[str, int] = dict(
+    zip(VARIANTS, (2_724_864, 2_724_864, 2_722_560, 2_722_560), strict=True)
+)
+BEST_LOSS: dict[str, float] = dict(zip(VARIANTS, (1.43296, 1.43516, 1.41978, 1.45562), strict=True))
 PATH = {
     # at steps 0, 1,200, 6,000 and 12,000
     PLAIN: (116.25, 137.82, 142.69, 127.81),
@@ -36,8 +38,8 @@ PATH = {
     SPHERE: (90.89, 65.13, 61.1, 57.76),
     BOTH: (14.48, 27.36, 31.47, 31.58),
 }
-TURNING = dict(zip(VARIANTS, (74.88, 28.77, 97.77, 47.27), strict=True))
-LOSS_AT_1250 = dict(zip(VARIANTS, (1.7106, 1.6864, 1.6928, 1.7114), strict=True))
+TURNING: dict[str, float] = dict(zip(VARIANTS, (74.88, 28.77, 97.77, 47.27), strict=True))
+LOSS_AT_1250: dict[str, float] = dict(zip(VARIANTS, (1.7106, 1.6864, 1.6928, 1.7114), strict=True))
 ANOTHER_CORPUS = (
     "The published corpus is Project Gutenberg's complete works (5,359,444 characters, 80 "
     "different ones); the default here is the plays alone (4,955,690 and 79), which pip can fetch. "

@@ -83,10 +83,10 @@ def _answer(groups: Groups) -> list[str]:
     return [
         f"Nets at 100 %, all depths together: {said}.",
         "",
-        f"**Of the nets whose rule keeps a velocity {share.get('with', 0):.0%} reach 100 %, of those "
-        f"whose rule does not {share.get('without', 0):.0%}.** A velocity lifts the plane into phase "
-        "space, where the two classes can pass each other; a coarse step alone jumps across only "
-        "now and then.",
+        f"**Of the nets whose rule keeps a velocity {share.get('with', 0):.0%} reach 100 %, of "
+        f"those whose rule does not {share.get('without', 0):.0%}.** A velocity lifts the plane "
+        "into phase space, where the two classes can pass each other; a coarse step alone jumps "
+        "across only now and then.",
     ]
 
 

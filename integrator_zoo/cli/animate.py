@@ -17,9 +17,9 @@ from .app import (
     Preset,
     Settings,
     Spec,
-    _experiment,
-    _perform,
     app,
+    chosen_experiment,
+    perform_all,
     registry_with,
 )
 
@@ -67,9 +67,9 @@ def animate(
             )
         records = read_runs(runs)
     else:
-        chosen = _experiment(registry, experiment or animation.experiment, preset, settings)
+        chosen = chosen_experiment(registry, experiment or animation.experiment, preset, settings)
         specs = integrator or list(chosen.default_specs)
-        records, _ = _perform(registry, chosen, specs, [seed], out, fresh, False, False, None)
+        records, _ = perform_all(registry, [chosen], specs, [seed], out, fresh, strict=False)
     files = _animate(name, records, out / "animations", dark)
     if as_json:
         said = {"runs": [str(r.folder) for r in records], "files": [str(p) for p in files]}
