@@ -259,13 +259,9 @@ class Shakespeare(Experiment):
         }
         status, reason = "ok", None
         if done.first_bad is not None:
-            status, reason = (
-                "diverged",
-                (
-                    f"the loss blew up at step {done.first_bad:,} "
-                    f"(loss {done.losses[done.first_bad]:.3g})"
-                ),
-            )
+            loss = done.losses[done.first_bad]
+            status = "diverged"
+            reason = f"the loss blew up at step {done.first_bad:,} (loss {loss:.3g})"
             metrics["first_bad_step"] = done.first_bad
         elif done.stopped:
             status = "stopped"
