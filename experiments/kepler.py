@@ -157,10 +157,12 @@ class Kepler(Experiment):
             }
         }
 
-    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
+    def pictures(
+        self, records: Sequence[Record], folder: Path, *, dark: bool = False
+    ) -> list[Path]:
         from integrator_zoo.figures import orbit
 
-        return orbit.draw_all(records, folder)
+        return orbit.draw_all(records, folder, dark=dark)
 
 
 def _first_bad(radius: np.ndarray, energy: np.ndarray) -> int | None:

@@ -150,10 +150,12 @@ class Memory(Experiment):
             flat = np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in found])
         return flat, temp, peak, seconds
 
-    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
+    def pictures(
+        self, records: Sequence[Record], folder: Path, *, dark: bool = False
+    ) -> list[Path]:
         from integrator_zoo.figures import reversal
 
-        return reversal.draw_memory(records, folder)
+        return reversal.draw_memory(records, folder, dark=dark)
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:

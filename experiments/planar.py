@@ -248,10 +248,12 @@ class Planar(Experiment):
             *seconds,
         )
 
-    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
+    def pictures(
+        self, records: Sequence[Record], folder: Path, *, dark: bool = False
+    ) -> list[Path]:
         from integrator_zoo.figures import planar
 
-        return planar.draw_all(records, folder)
+        return planar.draw_all(records, folder, dark=dark)
 
 
 def _picks(points: int) -> np.ndarray:

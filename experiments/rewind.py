@@ -105,10 +105,12 @@ class Rewind(Experiment):
             run_seconds=time.perf_counter() - clock,
         )
 
-    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
+    def pictures(
+        self, records: Sequence[Record], folder: Path, *, dark: bool = False
+    ) -> list[Path]:
         from integrator_zoo.figures import reversal
 
-        return reversal.draw_rewind(records, folder)
+        return reversal.draw_rewind(records, folder, dark=dark)
 
 
 def error_by_node(stack: Any, x: Any, way: str) -> np.ndarray:

@@ -298,10 +298,12 @@ class Shakespeare(Experiment):
             ) from None
         return net, vocabulary
 
-    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
+    def pictures(
+        self, records: Sequence[Record], folder: Path, *, dark: bool = False
+    ) -> list[Path]:
         from integrator_zoo.figures import shakespeare
 
-        return shakespeare.draw_all(records, folder)
+        return shakespeare.draw_all(records, folder, dark=dark)
 
 
 @functools.lru_cache(maxsize=2)

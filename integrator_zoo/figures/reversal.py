@@ -20,13 +20,13 @@ MODES = {"store": "o", "remat": "s", "reversible": "^", "exact": "D"}
 GREY = "0.6"
 
 
-def draw_rewind(records: Sequence[Record], folder: Path) -> list[Path]:
+def draw_rewind(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
     """`rewind.png`: error against layers undone, a panel a rule, the law in grey."""
     runs = [of[0] for of in by_integrator(records).values() if of[0].status == "ok"]
     if not runs:
         return []
-    with style.theme():
-        looks = style.looks([run.integrator for run in runs])
+    with style.theme(dark):
+        looks = style.looks([run.integrator for run in runs], dark=dark)
         fig = Figure(figsize=(2.6 * len(runs), 2.8), layout="constrained")
         shown: dict[str, Any] = {}
         for run, ax in zip(runs, fig.subplots(1, len(runs), squeeze=False)[0], strict=True):
@@ -48,10 +48,10 @@ def draw_rewind(records: Sequence[Record], folder: Path) -> list[Path]:
         return [style.save(fig, folder, "rewind.png")]
 
 
-def draw_memory(records: Sequence[Record], folder: Path) -> list[Path]:
+def draw_memory(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
     """`memory-SPEC.png`: temporary memory, step time and gradient cosine against depth."""
     runs = [of[0] for of in by_integrator(records).values() if of[0].status == "ok"]
-    with style.theme():
+    with style.theme(dark):
         return [_memory(run, folder) for run in runs]
 
 
