@@ -258,7 +258,7 @@ def _use_all_cores() -> None:
 def _pictures(
     registry: Registry, experiment: Experiment, records: list[Record], store: Store
 ) -> tuple[list[Path], Path | None]:
-    """The comparison's pictures and its report; made anew only when a run is newer than they are."""
+    """The comparison's pictures and report; made anew only when a run is newer than they are."""
     from ..runs.perform import comparison_folder
     from ..runs.store import replacing
 
@@ -277,9 +277,7 @@ def _pictures(
     return sorted(folder.glob("*.png")), page if page.is_file() else None
 
 
-def _report(
-    registry: Registry, records: list[Record], page: Path, drawn: list[Path]
-) -> None:
+def _report(registry: Registry, records: list[Record], page: Path, drawn: list[Path]) -> None:
     """Write the report of a comparison; without it, the pictures are kept all the same."""
     try:
         from ..report import studies, write_report

@@ -14,7 +14,7 @@ CLASS_COLORS = {"scale": {"domain": [0, 1], "range": ["var(--first)", "var(--sec
 
 def path() -> dict[str, Any]:
     """Positions at the chosen depth (`heads`), the way so far (`ways`), its start, and `exact`."""
-    x, y = _position("x"), _position("y")
+    x, y = _position("x", nice=False), _position("y", nice=False)
     color = {**CLASS, **CLASS_COLORS}
     line = {"type": "line", "strokeWidth": 1, "strokeOpacity": 0.55, "clip": True}
     order = {"field": "node", "type": "quantitative"}
@@ -40,7 +40,13 @@ def path() -> dict[str, Any]:
             },
             {
                 "data": {"name": "starts"},
-                "mark": {"type": "point", "size": 14, "strokeWidth": 0.8, "clip": True, "aria": False},
+                "mark": {
+                    "type": "point",
+                    "size": 14,
+                    "strokeWidth": 0.8,
+                    "clip": True,
+                    "aria": False,
+                },
                 "encoding": {"x": x, "y": y, "color": color},
             },
             {
@@ -54,8 +60,8 @@ def path() -> dict[str, Any]:
 
 
 def curve() -> dict[str, Any]:
-    """One quantity of all chosen integrators (`lines`), with a rule at the chosen place (`here`)."""
-    x, y = _position("x", nice=False), _position("y", zero=False)
+    """One quantity of all chosen integrators (`lines`), a rule (`here`) and `values` at a place."""
+    x, y = _position("x", nice=False), _position("y")
     color = {"field": "label", "type": "nominal", "legend": None, "scale": {}}
     dash = {"field": "label", "type": "nominal", "legend": None, "scale": {}}
     return {

@@ -1,13 +1,13 @@
 """The curves of a run, over depth, training or time, as plain JSON values.
 
-A new experiment is shown as well where its arrays are named so: `..._by_sub_update` or `..._by_node`
-[sub-updates or nodes], or one such row for each of `telemetry_steps`.
+A new experiment is shown as well where its arrays are named so: `..._by_sub_update` or
+`..._by_node` [sub-updates or nodes], or one such row for each of `telemetry_steps`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,8 @@ SERIES = (
 """(array of x, array of y, what x is, heading of y with its unit)."""
 BY_DEPTH = re.compile(r"(.+)_by_(?:sub_update|node)")
 REWIND = re.compile(r"error_(float32|float64|mixed)")
-LOGARITHMIC = re.compile(r".*(training loss|temporary memory|rewind error).*")
+WIDE = 100.0
+"""A quantity whose largest value is so many times its smallest is drawn on a logarithmic axis."""
 
 
 def curves(run: Record) -> dict[str, dict[str, Any]]:
@@ -43,12 +44,13 @@ def curves(run: Record) -> dict[str, dict[str, Any]]:
         `across`: what x is; `x`; `rows`: y [x], for each of `steps` (training steps; none where
         only the end was recorded).
     """
-    return {heading: curve for heading, curve in (*_by_depth(run), *_series(run))}
+    return dict((*_by_depth(run), *_series(run)))
 
 
-def logarithmic(heading: str) -> bool:
-    """Whether a quantity runs over orders of magnitude."""
-    return LOGARITHMIC.fullmatch(heading) is not None
+def logarithmic(found: Iterable[dict[str, Any]]) -> bool:
+    """Whether a quantity, over all its curves, is positive and runs over orders of magnitude."""
+    values = [y for curve in found for row in curve["rows"] for y in row if y is not None]
+    return bool(values) and min(values) > 0 and max(values) > WIDE * min(values)
 
 
 def _by_depth(run: Record) -> Iterator[tuple[str, dict[str, Any]]]:

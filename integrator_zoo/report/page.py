@@ -17,21 +17,21 @@ import tomli_w
 from markupsafe import Markup
 
 from ..errors import ZooError, one_line
-from ..figures import by_integrator, style
+from ..figures import by_integrator, style, why
 from ..runs.store import finite
 from . import charts, table
-from .curves import curves, logarithmic
+from .curves import TIME, curves, logarithmic
 from .paths import path
 from .studies import Setting, Study, command_of
 
 if TYPE_CHECKING:
     from ..runs.store import Record
 
-HERE = files(__package__)
+HERE = files("integrator_zoo.report")
 VENDORED = ("vega-6.4.0.min.js", "vega-lite-6.4.3.min.js")
 """The charting library, unmodified from its npm packages; the second builds on the first."""
-PICTURED = 3
-"""So many comparisons of a study are drawn: of a sweep the first, the middle and the last."""
+PICTURED = 2
+"""So many comparisons of a study are drawn: of a sweep the first and the last."""
 EXPLORED = 24
 """So many integrators of a study, over all settings, can be chosen in the explorer."""
 QUALITY = 82
@@ -58,13 +58,17 @@ def write_report(
     Raises:
         ZooError: the file cannot be written.
     """
-    text = _environment().get_template("page.html").render(
-        title=_title(found),
-        studies=[_study(study, drawn, note) for study in found],
-        charts={"path": charts.path(), "curve": charts.curve()},
-        version=importlib.metadata.version("integrator-zoo"),
-        unequal=table.UNEQUAL,
-        classes=style.CLASSES,
+    text = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=_title(found),
+            studies=[_study(study, drawn, note) for study in found],
+            charts={"path": charts.path(), "curve": charts.curve()},
+            version=importlib.metadata.version("integrator-zoo"),
+            unequal=table.UNEQUAL,
+            classes=style.CLASSES,
+        )
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +112,11 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
     colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
     shown = study.settings
     if len(shown) > PICTURED:
-        shown = (shown[0], shown[len(shown) // 2], shown[-1])
+        shown = (shown[0], shown[-1])
     return {
         "name": study.experiment.name,
         "summary": study.experiment.summary,
+        "random": study.experiment.random,
         "headlines": [_headline(setting) for setting in study.settings],
         "differing": study.differing,
         "headings": table.headings(study.experiment),
@@ -126,9 +131,7 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
         "left_out": len(study.settings) - len(shown),
         "explorer": _explorer(study, places),
         "settings": study.settings,
-        "runs": [
-            _run(setting, record) for setting in study.settings for record in setting.records
-        ],
+        "runs": [_run(setting, record) for setting in study.settings for record in setting.records],
     }
 
 
@@ -183,27 +186,34 @@ def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
             run = next((run for run in of if run.status == "ok"), of[0])
             subjects.append(_subject(setting, spec, run, places[spec]))
     subjects = subjects[:EXPLORED]
-    found = {
-        heading: curve["across"] for one in subjects for heading, curve in one["curves"].items()
-    }
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in subjects:
+        for heading, curve in one["curves"].items():
+            found.setdefault(heading, []).append(curve)
     if not found and not any(one["path"] for one in subjects):
         return None
+    timed = any(one["path"] and one["path"]["across"] == TIME for one in subjects)
     return {
         "subjects": subjects,
+        "along": "Time" if timed else "Depth",
         "quantities": [
-            {"heading": heading, "across": across, "log": logarithmic(heading)}
-            for heading, across in found.items()
+            {"heading": heading, "across": of[0]["across"], "log": logarithmic(of)}
+            for heading, of in found.items()
         ],
     }
 
 
 def _subject(setting: Setting, spec: str, run: Record, place: int) -> dict[str, Any]:
+    followed = path(run)
+    notes = [f"seed {run.seed}"] if setting.experiment.random else []
+    if followed and followed["across"] != TIME and not followed["steps"]:
+        notes.append("trained")
     return {
         "label": f"{spec} ({setting.name})" if setting.name else spec,
         "place": place,
-        "seed": run.seed,
-        "remark": "" if run.status == "ok" else f"{run.status}: {run.reason}",
-        "path": path(run),
+        "note": ", ".join(notes),
+        "remark": "" if run.status == "ok" else why(run),
+        "path": followed,
         "curves": curves(run),
     }
 

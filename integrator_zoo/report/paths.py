@@ -38,7 +38,7 @@ def path(run: Record) -> dict[str, Any] | None:
     Returns:
         `frames`: for each of `steps` (training steps; none: only the end was recorded) the
         positions [node][point][2]; `at`: what the slider says at each node, in units of `across`;
-        `classes`: the class of each point; `box`: the view; `axes`: their labels; `exact`, where
+        `classes`: the class of each point; `box`: the view; `axes`: what they show; `exact`, where
         it is known: the path to compare with.
     """
     return _points(run) or _orbit(run) or _shadows(run)
@@ -59,7 +59,7 @@ def _points(run: Record) -> dict[str, Any] | None:
         "frames": [rounded(ways)],
         "classes": labels[kept].astype(int).tolist(),
         "box": _box(ways),
-        "axes": ["first feature (data units)", "second feature (data units)"],
+        "axes": "first and second feature (data units)",
     }
 
 
@@ -76,7 +76,7 @@ def _orbit(run: Record) -> dict[str, Any] | None:
         "exact": rounded(exact[thinned(len(exact), SAMPLES)]),
         "classes": [0],
         "box": _box(np.concatenate([exact, np.clip(x[kept], -reach, reach)])),
-        "axes": ["x (length units)", "y (length units)"],
+        "axes": "x and y (length units)",
     }
 
 
@@ -97,7 +97,7 @@ def _shadows(run: Record) -> dict[str, Any] | None:
         "frames": [rounded(way[:, None]) for way in ways],
         "classes": [0],
         "box": _box(np.concatenate(ways)),
-        "axes": ["along the first displacement", "across it (units of the stream)"],
+        "axes": "plane shadow of the path (units of the stream)",
     }
 
 

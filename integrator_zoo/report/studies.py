@@ -63,7 +63,9 @@ class Study:
         return tuple(self.settings[0].differs)
 
 
-def find_runs(paths: Sequence[Path], note: Callable[[str], None] = lambda line: None) -> list[Record]:
+def find_runs(
+    paths: Sequence[Path], note: Callable[[str], None] = lambda line: None
+) -> list[Record]:
     """The records of run folders, and of all run folders inside other folders.
 
     Args:
@@ -113,7 +115,9 @@ def studies(records: Sequence[Record], registry: Registry) -> list[Study]:
     for record in records:
         key = json.dumps(record.config["settings"], sort_keys=True)
         groups.setdefault(record.config["experiment"], {}).setdefault(key, []).append(record)
-    return [_study(registry.get("experiment", name), list(of.values())) for name, of in groups.items()]
+    return [
+        _study(registry.get("experiment", name), list(of.values())) for name, of in groups.items()
+    ]
 
 
 def _study(plain: Experiment, groups: Sequence[list[Record]]) -> Study:

@@ -1,4 +1,4 @@
-"""The comparison table: a row an integrator, means over its seeds. The prompt and the page show it."""
+"""The comparison table, as the prompt and the page show it: a row an integrator, means of seeds."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ class Explorer {
     for (const card of this.root.querySelectorAll("[data-subject]")) {
       card.hidden = !chosen.has(+card.dataset.subject);
       const chart = card.querySelector(".chart");
-      const { path } = this.data.subjects[card.dataset.subject];
-      if (!card.hidden && chart && !chart.view) draw(chart, this.pathChart(path));
+      const subject = this.data.subjects[card.dataset.subject];
+      if (!card.hidden && chart && !chart.view) draw(chart, this.pathChart(subject));
     }
     for (const panel of this.root.querySelectorAll("[data-across]")) {
       draw(panel.querySelector(".chart"), this.curveChart(panel));
@@ -124,11 +124,16 @@ class Explorer {
     }
   }
 
-  pathChart(path) {
+  // Many points have the colours of their classes, a single one that of its integrator.
+  pathChart({ path, place }) {
     const chart = structuredClone(CHARTS.path);
-    for (const layer of chart.layer) {
-      layer.encoding.x.scale = { ...layer.encoding.x.scale, domain: path.box[0], nice: false };
-      layer.encoding.y.scale = { ...layer.encoding.y.scale, domain: path.box[1], nice: false };
+    for (const { mark, encoding } of chart.layer) {
+      encoding.x.scale.domain = path.box[0];
+      encoding.y.scale.domain = path.box[1];
+      if (encoding.color && path.classes.length === 1) {
+        encoding.color = { value: `var(--i${place})` };
+        if (mark.type === "line") Object.assign(mark, { strokeWidth: 1.6, strokeOpacity: 0.9 });
+      }
     }
     return chart;
   }
@@ -148,13 +153,13 @@ class Explorer {
 
   curveChart(panel) {
     const chart = structuredClone(CHARTS.curve);
-    const list = panel.querySelector("select");
+    const log = panel.querySelector("select").selectedOptions[0].dataset.log !== undefined;
     const subjects = this.chosen.map((index) => this.data.subjects[index]);
     const labels = subjects.map((one) => one.label);
     const dashes = [[1, 0], [5, 2], [2, 2], [7, 2, 2, 2]];
     const repeats = subjects.map((one, i) => subjects.slice(0, i).filter((b) => b.place === one.place).length);
     for (const { encoding } of chart.layer) {
-      if (encoding.y && list.selectedOptions[0].dataset.log !== undefined) encoding.y.scale.type = "log";
+      if (encoding.y && log) encoding.y.scale = { type: "log" };
       if (encoding.color) encoding.color.scale = { domain: labels, range: subjects.map((one) => `var(--i${one.place})`) };
       if (encoding.strokeDash) encoding.strokeDash.scale = { domain: labels, range: repeats.map((n) => dashes[n % 4]) };
     }
