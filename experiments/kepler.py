@@ -14,6 +14,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.problems import Kepler as KeplerProblem
     from integrator_zoo.runs import Record
 
@@ -157,12 +158,15 @@ class Kepler(Experiment):
             }
         }
 
-    def pictures(
-        self, records: Sequence[Record], folder: Path, *, dark: bool = False
-    ) -> list[Path]:
+    def claims(self) -> Sequence[Claim]:
+        from .claims.kepler import CLAIMS
+
+        return CLAIMS
+
+    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import orbit
 
-        return orbit.draw_all(records, folder, dark=dark)
+        return orbit.draw_all(records, folder)
 
 
 def _first_bad(radius: np.ndarray, energy: np.ndarray) -> int | None:

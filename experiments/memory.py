@@ -15,6 +15,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.runs import Record
 
 MODES = ("store", "remat", "reversible", "exact")
@@ -150,12 +151,15 @@ class Memory(Experiment):
             flat = np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in found])
         return flat, temp, peak, seconds
 
-    def pictures(
-        self, records: Sequence[Record], folder: Path, *, dark: bool = False
-    ) -> list[Path]:
+    def claims(self) -> Sequence[Claim]:
+        from .claims.memory import CLAIMS
+
+        return CLAIMS
+
+    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import reversal
 
-        return reversal.draw_memory(records, folder, dark=dark)
+        return reversal.draw_memory(records, folder)
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:

@@ -6,9 +6,12 @@ at its end; the trajectory of the test points through depth is what we look at.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,23 +20,28 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 from integrator_zoo.memory import MEMORY, UNDOING
 
+from .measures import FILM_POINTS, Measures, thin
+
 if TYPE_CHECKING:
+    from integrator_zoo import ResNet
+    from integrator_zoo.claims import Claim, Study
+    from integrator_zoo.contract import Integrator
+    from integrator_zoo.data.planar import PlanarData
     from integrator_zoo.runs import Record
     from integrator_zoo.training import Load
+    from integrator_zoo.training.classifier import ClassifierProgram
 
 WIDTH = 2
 """Features of the stream: those of the data."""
-DRAWN_POINTS = 256
-"""Test points whose trajectories are recorded, half of each class."""
-GRID = 100
-"""Points a side of the grid on which the decision is recorded."""
 CHUNKS = 80
 """Calls into which a training is divided, for progress and the accuracy curve."""
 EARLY = range(5, 100, 5)
 """Steps at which accuracy is measured besides: it is decided early."""
+FRAMES = 28
+"""Moments of the film of a training, evenly over those at which accuracy is measured."""
 
 
-class Planar(Experiment):
+class Planar(Measures, Experiment):
     """One planar set; the settings are those of the study."""
 
     depth: int = option(32, "number of layers", low=1)
@@ -46,9 +54,10 @@ class Planar(Experiment):
     tied: bool = option(False, "one layer's weights for all layers")
     memory: str = option("store", "what the backward pass keeps", choices=MEMORY)
 
+    grid = MappingProxyType({"depth": (8, 32, 128)})
     columns = (
         Column("evaluations_per_step", "F/step", ".4g"),
-        Column("test_accuracy", "test accuracy, %", ".2f", 100, spread=True),
+        Column("test_accuracy", "test accuracy, %", ".2f", 100, True, "test_points"),
         Column("path_length", "path", ".1f"),
         Column("turning_angle_degrees", "turn, deg/layer", ".1f"),
     )
@@ -60,153 +69,140 @@ class Planar(Experiment):
         )
 
     def check(self) -> None:
-        from integrator_zoo.data import planar_data
+        self.data(seed=0)
 
-        planar_data(self.name, 0, self.train_points, self.test_points)
+    def kin(self) -> Hashable:
+        return Planar  # the data are an argument, so that the three sets share programs
+
+    def cost(self) -> float:
+        return float(self.depth * self.steps * self.train_points)
 
     def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
-        from integrator_zoo.training import run_fleet
-
-        yield from run_fleet(jobs, self._train, progress, self.memory not in UNDOING)
-
-    def _train(self, load: Load, tick: Any) -> Iterator[Result]:
-        """Train the stacked runs of one program on the current device, and measure them."""
         import jax
-        import jax.numpy as jnp
-        import optax
+
+        from integrator_zoo.training import Once, run_fleet
+
+        programs = Once()
+
+        def train(load: Load, tick: Any) -> Iterator[Result]:
+            chosen = load.jobs[0].experiment
+            assert isinstance(chosen, Planar)
+            program = programs.get(load.program, lambda: chosen.program(load))
+            yield from chosen._train(load, program, tick)
+
+        jobs = [dataclasses.replace(job, experiment=job.experiment or self) for job in jobs]
+        one_by_one = 1 if jax.default_backend() == "cpu" else None
+        yield from run_fleet(jobs, train, progress, self.memory not in UNDOING, one_by_one)
+
+    def network(self, rule: Integrator, seed: Any) -> ResNet:
+        """The untrained network with these settings."""
+        import jax
         from flax import nnx
 
         from integrator_zoo import ResNet
-        from integrator_zoo.data import planar_data
-        from integrator_zoo.training import advance, begin, parameter_count
-        from integrator_zoo.training.fleet import over_runs
-        from integrator_zoo.training.loop import cross_entropy
 
-        optimizer = optax.adam(self.lr)
-        sets = [
-            planar_data(self.name, job.seed, self.train_points, self.test_points)
-            for job in load.jobs
-        ]
+        return ResNet(
+            self.depth,
+            WIDTH,
+            self.hidden,
+            integrator=rule,
+            total_time=self.total_time,
+            tied=self.tied,
+            memory=self.memory,
+            rngs=nnx.Rngs(jax.random.key(seed)),
+        )
+
+    def program(self, load: Load) -> ClassifierProgram:
+        """What trains and measures the runs of all loads of one program."""
+        import optax
+
+        from integrator_zoo.training.classifier import ClassifierProgram
+
+        return ClassifierProgram(
+            lambda seed: self.network(load.rule, seed),
+            load.rule,
+            optax.adam(self.lr),
+            self.steps,
+            self.measure,
+            self.film,
+        )
+
+    def _train(self, load: Load, program: ClassifierProgram, tick: Any) -> Iterator[Result]:
+        """Train the stacked runs of one load on the current device, and measure them."""
+        import jax
+        import jax.numpy as jnp
+
+        from integrator_zoo.training import parameter_count
+        from integrator_zoo.training.weights import recorded
+
+        sets = [job.experiment.data(job.seed) for job in load.jobs]  # type: ignore[union-attr]
         data = [jnp.asarray(np.stack(part)) for part in zip(*sets, strict=True)]
         values = load.option_arrays()
-
-        def network(seed: Any) -> ResNet:
-            return ResNet(
-                self.depth,
-                WIDTH,
-                self.hidden,
-                integrator=load.rule,
-                total_time=self.total_time,
-                tied=self.tied,
-                memory=self.memory,
-                rngs=nnx.Rngs(jax.random.key(seed)),
-            )
-
-        graph, shapes = nnx.split(nnx.eval_shape(lambda: network(0)))
-
-        def start(seed: Any) -> Any:
-            return begin(nnx.state(network(seed), nnx.Param), optimizer, self.steps)
-
-        def train(run: Any, options: Any, x: Any, y: Any, test_x: Any, test_y: Any, until: Any):
-            rule = load.rule.with_traced(options)
-
-            def logits(params: Any, points: Any) -> Any:
-                return nnx.merge(graph, params)(points, integrator=rule)
-
-            def loss(params: Any, step: Any) -> Any:
-                return cross_entropy(logits(params, x), y)
-
-            run = advance(run, loss, optimizer, until)
-            return run, (logits(run.params, test_x).argmax(-1) == test_y).mean()
-
         tick(0.0, "compiling")
-        seeds = jnp.asarray([job.seed for job in load.jobs], jnp.uint32)
-        runs = jax.jit(over_runs(start))(seeds)
+        runs = program.start(jnp.asarray([job.seed for job in load.jobs], jnp.uint32))
         stops = self._stops()
-        untils = np.broadcast_to(stops[:, None].astype(np.int32), (len(stops), len(seeds)))
+        untils = np.broadcast_to(stops[:, None].astype(np.int32), (len(stops), len(sets)))
         clock = time.perf_counter()
-        program = jax.jit(over_runs(train), donate_argnums=0)
-        compiled = program.lower(runs, values, *data, untils[0]).compile()
-        compile_seconds = time.perf_counter() - clock
-
-        clock, curve = time.perf_counter(), []
-        for i, until in enumerate(untils):
-            runs, accuracy = compiled(runs, values, *data, until)
+        runs, accuracy = program.train(runs, values, *data, untils[0])  # no step yet: it compiles
+        curve, film = [np.asarray(accuracy)], [jax.tree.map(np.array, runs.params)]
+        frames = np.unique(np.linspace(0, len(stops) - 1, FRAMES).astype(int))
+        compile_seconds, clock = time.perf_counter() - clock, time.perf_counter()
+        for i, until in enumerate(untils[1:], 1):
+            runs, accuracy = program.train(runs, values, *data, until)
             curve.append(np.asarray(accuracy))
+            if i in frames:
+                film.append(jax.tree.map(np.array, runs.params))
             tick(i / (len(untils) - 1), f"step {stops[i]:,} of {self.steps:,}")
-        run_seconds = (time.perf_counter() - clock) / len(seeds)
+        run_seconds = (time.perf_counter() - clock) / len(sets)
 
-        measured = jax.jit(over_runs(self._measure(graph, load)))(runs.params, values, *data)
-        measured, losses = jax.tree.map(np.asarray, (measured, runs.losses))
-        size = parameter_count(shapes)
-        evaluations = self._evaluations(graph, runs.params, load, data[2])
+        measured = program.measure(runs.params, values, *data[2:])
+        moments = jax.tree.map(lambda *moments: np.stack(moments, 1), *film)
+        films = program.film(moments, values, data[2])
+        found = (measured, films, runs.losses, runs.params)
+        measured, films, losses, params = jax.tree.map(np.asarray, found)
+        counts = {
+            "parameters": parameter_count(program.shapes),
+            "evaluations_per_step": program.evaluations.get(
+                load.jobs[0].rule, lambda: self._evaluations(program, runs.params, load, data[2])
+            ),
+        }
         devices = jax.local_devices()
         facts = {"dtype": "float32", "device": devices[0].device_kind, "devices": len(devices)}
         for i, job in enumerate(load.jobs):
+            one = functools.partial(jax.tree.map, lambda leaf, i=i: leaf[i])
             yield self._result(
                 job,
-                jax.tree.map(lambda leaf, i=i: leaf[i], measured),
+                one(measured),
                 losses[i],
                 {
                     "accuracy_by_step": np.array([point[i] for point in curve]),
                     "curve_steps": stops,
-                    "test_points": _thin(sets[i].test_x),
-                    "test_labels": _thin(sets[i].test_y),
+                    "test_points": thin(sets[i].test_x),
+                    "test_labels": thin(sets[i].test_y),
+                    "film_steps": stops[frames],
+                    "film_labels": thin(sets[i].test_y, FILM_POINTS),
+                    **{f"film_{name}": part[i] for name, part in films.items()},
+                    **recorded(one(params)),
                 },
-                {"parameters": size, "evaluations_per_step": evaluations},
+                counts,
                 {"data_hash": sets[i].digest(), **facts},
                 (compile_seconds, run_seconds),
             )
+
+    def data(self, seed: int) -> PlanarData:
+        """The points of a seed."""
+        from integrator_zoo.data import planar_data
+
+        return planar_data(self.name, seed, self.train_points, self.test_points)
 
     def _stops(self) -> np.ndarray:
         """The steps after which accuracy is measured: evenly, and often at first."""
         evenly = np.linspace(0, self.steps, CHUNKS + 1).astype(int)
         return np.unique([*evenly, *(step for step in EARLY if step < self.steps)])
 
-    def _measure(self, graph: Any, load: Load) -> Any:
-        """A function of one run's parameters that measures the trained network."""
-        import jax.numpy as jnp
-        from flax import nnx
-
-        from integrator_zoo import trajectory
-
-        def measure(params: Any, options: Any, x: Any, y: Any, test_x: Any, test_y: Any) -> Any:
-            net = nnx.merge(graph, params)
-            rule = load.rule.with_traced(options)
-            logits, path = net(test_x, collect=True, integrator=rule)
-            reach = jnp.abs(test_x).max() * 1.1
-            axis = jnp.linspace(-reach, reach, GRID)
-            grid = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
-            field = net(grid, integrator=rule)
-            norms = trajectory.norms(path)
-            arrays = {
-                "nodes": path.nodes[:, _picks(self.test_points)],
-                "norm_by_node": norms.mean(1),
-                "step_length_by_sub_update": trajectory.step_lengths(path).mean(1),
-                "turning_angle_degrees_by_sub_update": trajectory.turning_angles(path).mean(1),
-                "decision": (field[:, 1] - field[:, 0]).reshape(GRID, GRID),
-                "decision_axis": axis,
-            }
-            metrics = {
-                "test_accuracy": (logits.argmax(-1) == test_y).mean(),
-                "path_length": trajectory.path_length(path).mean(),
-                "turning_angle_degrees": trajectory.turning_angles(path).mean(),
-                "straightness": trajectory.straightness(path).mean(),
-                "norm_end": norms[-1].mean(),
-                "norm_max": norms.mean(1).max(),
-            }
-            if "velocity" in path.observed:
-                kinetic = (path.observed["velocity"] ** 2).sum(-1).mean(1) / 2
-                arrays["kinetic_energy_by_node"] = kinetic
-                metrics["kinetic_energy_end"] = kinetic[-1]
-            return metrics, arrays
-
-        return measure
-
-    def _evaluations(self, graph: Any, params: Any, load: Load, test_x: Any) -> float:
-        """Field evaluations a sub-update, counted on the first trained network of the load."""
+    def _evaluations(self, program: Any, params: Any, load: Load, test_x: Any) -> float:
+        """Field evaluations a sub-update, counted on the first trained network of a rule."""
         import jax
-        from flax import nnx
 
         from integrator_zoo.depth import count_evaluations
 
@@ -215,7 +211,7 @@ class Planar(Experiment):
 
         def run(mark: Any) -> Any:
             def forward(weights: Any, x: Any) -> Any:
-                return nnx.merge(graph, weights)(x, integrator=rule, mark=mark)
+                return program.merged(weights)(x, integrator=rule, mark=mark)
 
             return jax.jit(forward)(first, points)
 
@@ -248,21 +244,20 @@ class Planar(Experiment):
             *seconds,
         )
 
-    def pictures(
-        self, records: Sequence[Record], folder: Path, *, dark: bool = False
-    ) -> list[Path]:
+    def claims(self) -> Sequence[Claim]:
+        from .claims.planar import CLAIMS
+
+        return [claim for claim in CLAIMS if claim.id.startswith(f"{self.name}/")]
+
+    def studies(self) -> Sequence[Study]:
+        from .studies import STUDIES
+
+        return STUDIES.get(self.name, ())
+
+    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import planar
 
-        return planar.draw_all(records, folder, dark=dark)
-
-
-def _picks(points: int) -> np.ndarray:
-    """Indices of the recorded test points, evenly over both classes."""
-    return np.linspace(0, points - 1, min(DRAWN_POINTS, points)).astype(int)
-
-
-def _thin(values: np.ndarray) -> np.ndarray:
-    return values[_picks(len(values))]
+        return planar.draw_all(records, folder)
 
 
 _QUICK: Mapping[str, Mapping[str, Any]] = {"quick": {"steps": 500}, "published": {}}

@@ -14,6 +14,7 @@ from integrator_zoo.hookspecs import hookimpl
 from integrator_zoo.lab import Column, Experiment, Job, Progress, Result, experiment, option
 
 if TYPE_CHECKING:
+    from integrator_zoo.claims import Claim
     from integrator_zoo.runs import Record
 
 WAYS = ("float32", "mixed", "float64")
@@ -81,16 +82,17 @@ class Rewind(Experiment):
         net = ResNet(self.depth, integrator=rule, rngs=nnx.Rngs(job.seed))
         picks = np.linspace(0, len(data.test_x) - 1, self.points).astype(int)
         points = data.test_x[picks].T
-        untrained = error_by_node(net.stack, points, "float64")
+        untrained = error_by_node(*there_and_back(net.stack, points, "float64"))
         losses = fit(net, data.train_x, data.train_y, steps=self.steps)
-        arrays = {way: error_by_node(net.stack, points, way) for way in WAYS}
-        metrics: dict[str, Any] = {f"rewind_error_{way}": arrays[way][0] for way in WAYS}
+        passages = {way: there_and_back(net.stack, points, way) for way in WAYS}
+        errors = {way: error_by_node(*passage) for way, passage in passages.items()}
+        metrics: dict[str, Any] = {f"rewind_error_{way}": errors[way][0] for way in WAYS}
         metrics |= {
             "parameters": parameter_count(net),
             "train_loss": float(losses[-1]),
-            "growth_per_layer": growth(arrays["float32"]),
+            "growth_per_layer": growth(errors["float32"]),
             "growth_per_layer_untrained": growth(untrained),
-            "growth_per_layer_linearised": growth(error_by_node(net.stack, points, "linearised")),
+            "growth_per_layer_linearised": growth(tangent_by_node(net.stack, points)),
             "law_per_layer": rule.amplification(),
         }
         exact, bits = exactly_back(net.stack, points)
@@ -100,60 +102,90 @@ class Rewind(Experiment):
             job,
             "ok",
             {name: _finite(value) for name, value in metrics.items()},
-            {f"error_{way}": errors for way, errors in arrays.items()},
+            {
+                **{f"error_{way}": error for way, error in errors.items()},
+                "nodes": passages["float32"][0].swapaxes(1, 2),
+                "nodes_back": passages["float32"][1].swapaxes(1, 2),
+                "labels": data.test_y[picks],
+            },
             facts,
             run_seconds=time.perf_counter() - clock,
         )
 
-    def pictures(
-        self, records: Sequence[Record], folder: Path, *, dark: bool = False
-    ) -> list[Path]:
+    def claims(self) -> Sequence[Claim]:
+        from .claims.rewind import CLAIMS
+
+        return CLAIMS
+
+    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import reversal
 
-        return reversal.draw_rewind(records, folder, dark=dark)
+        return reversal.draw_rewind(records, folder)
 
 
-def error_by_node(stack: Any, x: Any, way: str) -> np.ndarray:
-    """Largest |recovered - original| at each node, [depth + 1], node 0 the start.
+def error_by_node(there: np.ndarray, back: np.ndarray) -> np.ndarray:
+    """Largest |recovered - original| at each node, [depth + 1], node 0 the start."""
+    return np.abs(back - there).reshape(len(there), -1).max(1)
 
-    Args:
-        way: one of WAYS, or 'linearised': the size of a random tangent of the end, sent backward
-            through the derivative of the rewind, in 64-bit.
+
+def there_and_back(stack: Any, x: Any, way: str) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes of points x on their way through depth and of the rewind, one of WAYS, [node, ...].
+
+    Both start at node 0, the input: the rewind's first step gives its last node but one.
     """
+    import jax
+
+    with jax.enable_x64(way != "float32"):
+        forward, backward, weights, x = _passages(stack, x, way == "float64")
+        there = forward(weights, x)
+        weights, end = _wide((weights, there.state)) if way == "mixed" else (weights, there.state)
+        back = backward(weights, end)
+        nodes = (found.trajectory.nodes for found in (there, back))
+        ours, theirs = (np.asarray(found, float) for found in nodes)
+    return ours, theirs
+
+
+def tangent_by_node(stack: Any, x: Any) -> np.ndarray:
+    """Size of a random tangent of the end at each node, [depth + 1], in 64-bit.
+
+    It is sent backward through the derivative of the rewind.
+    """
+    import jax
+
+    with jax.enable_x64(True):
+        forward, backward, weights, x = _passages(stack, x, True)
+        end = forward(weights, x).state
+        keys = iter(jax.random.split(jax.random.key(0), len(jax.tree.leaves(end))))
+        tangent = jax.tree.map(
+            lambda leaf: jax.random.normal(next(keys), leaf.shape, leaf.dtype), end
+        )
+        _, moved = jax.jvp(lambda end: backward(weights, end).trajectory.nodes, (end,), (tangent,))
+        return np.abs(np.asarray(moved)).reshape(len(moved), -1).max(1)
+
+
+def _passages(stack: Any, x: Any, wide: bool) -> tuple[Any, Any, Any, Any]:
+    """Both ways as compiled functions of weights; the weights; the points rounded to 32-bit."""
     import jax
     import jax.numpy as jnp
     from flax import nnx
 
-    def cast(tree: Any) -> Any:
-        def wide(leaf: Any) -> Any:
-            floating = jnp.issubdtype(leaf.dtype, jnp.floating)
-            return leaf.astype(jnp.float64) if floating else leaf
-
-        return jax.tree.map(wide, tree)
-
     graph, weights = nnx.split(stack)
     forward = jax.jit(lambda w, x: nnx.merge(graph, w).passage(x, collect=True))
     backward = jax.jit(lambda w, end: nnx.merge(graph, w).rewind(end, collect=True))
-    with jax.enable_x64(way != "float32"):
-        x = jnp.asarray(x, jnp.float32)
-        if way in ("float64", "linearised"):
-            weights, x = cast(weights), cast(x)
-        there = forward(weights, x)
-        end = there.state
-        if way == "mixed":
-            weights, end = cast(weights), cast(end)
-        if way == "linearised":
-            keys = iter(jax.random.split(jax.random.key(0), len(jax.tree.leaves(end))))
-            tangent = jax.tree.map(
-                lambda leaf: jax.random.normal(next(keys), leaf.shape, leaf.dtype), end
-            )
-            _, moved = jax.jvp(
-                lambda end: backward(weights, end).trajectory.nodes, (end,), (tangent,)
-            )
-            return np.abs(np.asarray(moved)).reshape(len(moved), -1).max(1)
-        back = backward(weights, end)
-        gap = np.asarray(back.trajectory.nodes, float) - np.asarray(there.trajectory.nodes, float)
-    return np.abs(gap).reshape(len(gap), -1).max(1)
+    x = jnp.asarray(x, jnp.float32)
+    weights, x = _wide((weights, x)) if wide else (weights, x)
+    return forward, backward, weights, x
+
+
+def _wide(tree: Any) -> Any:
+    """Every floating leaf in 64-bit."""
+    import jax
+    import jax.numpy as jnp
+
+    def wide(leaf: Any) -> Any:
+        return leaf.astype(jnp.float64) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(wide, tree)
 
 
 def exactly_back(stack: Any, x: Any) -> tuple[float | None, float | None]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flax import nnx
 
     from integrator_zoo import GPT
+    from integrator_zoo.claims import Claim
     from integrator_zoo.contract import Integrator
     from integrator_zoo.data import Corpus
     from integrator_zoo.runs import Record
@@ -258,13 +259,9 @@ class Shakespeare(Experiment):
         }
         status, reason = "ok", None
         if done.first_bad is not None:
-            status, reason = (
-                "diverged",
-                (
-                    f"the loss blew up at step {done.first_bad:,} "
-                    f"(loss {done.losses[done.first_bad]:.3g})"
-                ),
-            )
+            loss = done.losses[done.first_bad]
+            status = "diverged"
+            reason = f"the loss blew up at step {done.first_bad:,} (loss {loss:.3g})"
             metrics["first_bad_step"] = done.first_bad
         elif done.stopped:
             status = "stopped"
@@ -298,12 +295,15 @@ class Shakespeare(Experiment):
             ) from None
         return net, vocabulary
 
-    def pictures(
-        self, records: Sequence[Record], folder: Path, *, dark: bool = False
-    ) -> list[Path]:
+    def claims(self) -> Sequence[Claim]:
+        from .claims.shakespeare import CLAIMS
+
+        return CLAIMS
+
+    def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import shakespeare
 
-        return shakespeare.draw_all(records, folder, dark=dark)
+        return shakespeare.draw_all(records, folder)
 
 
 @functools.lru_cache(maxsize=2)

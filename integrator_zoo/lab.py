@@ -7,11 +7,12 @@ trajectory. It never names an integrator in its logic; it is handed rules and re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from .claims import Claim, Study
 from .contract import Integrator
 from .errors import ZooError
 from .options import Options, declare, option
@@ -42,11 +43,13 @@ class Session:
 
 @dataclass(frozen=True)
 class Job:
-    """One run to do: an integrator and a seed."""
+    """One run to do: an integrator and a seed, and in a sweep the experiment it belongs to."""
 
     rule: Integrator
     seed: int = 0
     session: Session = field(default=Session(), compare=False, repr=False)
+    experiment: Experiment | None = field(default=None, repr=False)
+    """With its settings; None where all jobs are of the one experiment that runs them."""
 
     def __str__(self) -> str:
         return f"{self.rule.spec}, seed {self.seed}"
@@ -84,6 +87,8 @@ class Column:
     """Factor from the recorded metric to the unit of the heading (100 for percent)."""
     spread: bool = False
     """Show minimum and maximum over the seeds beside the mean."""
+    trials: str | None = None
+    """For a share: the setting that says of how many independent trials."""
 
     def show(self, value: float) -> str:
         return format(value * self.scale, self.format)
@@ -108,9 +113,19 @@ class Experiment(Options, ABC):
     """Settings that say only how far a run goes: runs equal in all others share checkpoints."""
     huge_pages: ClassVar[bool] = False
     """Whether the command should start this process with huge memory pages (Linux, glibc)."""
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """The published values of settings that `zoo sweep` goes through when none are given."""
 
     def check(self) -> None:
         """Raise ZooError where settings do not fit together, before anything is run or written."""
+
+    def kin(self) -> Hashable:
+        """Experiments of equal kin are handed to one `run` together; each job names its own."""
+        return self
+
+    def cost(self) -> float:
+        """Work of a run, apart from its rule's field evaluations, against others of its kin."""
+        return 1.0
 
     @abstractmethod
     def headline(self) -> str:
@@ -121,10 +136,7 @@ class Experiment(Options, ABC):
         """Do the jobs, sharing compiled programs and cores, and yield each result when done."""
 
     def pictures(self, records: Sequence[Any], folder: Path, *, dark: bool = False) -> list[Path]:
-        """Draw the records of a comparison into `folder`; the paths of the files written.
-
-        `dark`: for a dark ground, as the report shows them to readers who prefer that.
-        """
+        """Draw the records of a comparison into `folder`; the paths of the files written."""
         return []
 
     def language_model(self, record: Any, rule: Integrator) -> tuple[Any, str]:
@@ -136,6 +148,14 @@ class Experiment(Options, ABC):
         raise ZooError(
             f"{self.name} trains no language model.", "zoo sample takes a run of one that does."
         )
+
+    def claims(self) -> Sequence[Claim]:
+        """Published figures that runs of this experiment are held against: `zoo reproduce`."""
+        return ()
+
+    def studies(self) -> Sequence[Study]:
+        """Questions that runs of this experiment answer: `zoo study`."""
+        return ()
 
     def pairs(self, records: Sequence[Any]) -> dict[str, dict[str, float]]:
         """Metrics that belong to two rows at once, as {metric: {"one | other": value}}."""

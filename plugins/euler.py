@@ -24,7 +24,7 @@ class Euler(Integrator):
 
 @integrator(
     "euler-gain-matched",
-    equation="x' = x + h (1 - mu^(n-i)) F(x),  i of n sub-updates, from 0",
+    equation="x' = x + h g F(x),  g = 1 - mu^(n-i) or 1 - mu^(i+1),  i of n sub-updates, from 0",
     reference="control for the ledger; the gains follow from Sander et al. (2021)",
     order=1,
     reduces_to={"mu=0": "euler"},
@@ -32,19 +32,22 @@ class Euler(Integrator):
 class EulerGainMatched(Integrator):
     """Euler whose sub-updates have the gains that a ledger of the same depth gives them.
 
-    In a ledger of n sub-updates, sub-update i (from 0) reaches the output with gain
-    1 - mu^(n-i): late ones are cut short. This rule has those gains and no velocity, so it tells
-    what of a ledger's short path is inertia and what is only a small gain.
+    In a ledger of n sub-updates, the force of sub-update i (from 0) reaches the output with gain
+    1 - mu^(n-i): late ones are cut short (`match=output`). A constant force moves step i by
+    1 - mu^(i+1) of it: early steps are small (`match=step`). This rule has either gain and no
+    velocity, so it tells what of a ledger's short path is inertia and what only a small gain.
     """
 
     mu: float = option(0.9, "the memory of the ledger that is matched", low=0.0, below=1.0)
+    match: str = option("output", "which gain is matched", choices=("output", "step"))
 
     def step(self, state, field, at, params):
         import jax.numpy as jnp
 
         if exactly(self.mu, 0):
             return state + at.h * field(state)
-        gain = jnp.asarray(1 - self.mu ** (at.count - at.index), state.dtype)
+        power = at.count - at.index if self.match == "output" else at.index + 1
+        gain = jnp.asarray(1 - self.mu**power, state.dtype)
         return state + at.h * gain * field(state)
 
 

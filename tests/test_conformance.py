@@ -171,10 +171,11 @@ def test_the_stability_region_is_the_known_one():
     assert stability(Leapfrog()).ravel()[near] > 1.5
 
 
-def test_the_picture_is_drawn(tmp_path):
-    from integrator_zoo.figures.conformance import draw
+def test_pictures_are_drawn(tmp_path):
+    from integrator_zoo.figures.conformance import draw_all
 
-    path = draw(zoo.get("ledger:mu=0.6"), tmp_path)
-    assert path.name == "ledger_mu=0.6.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert path.stat().st_size > 20_000
+    drawn = draw_all([zoo.get("ledger:mu=0.6"), zoo.get("leapfrog")], tmp_path)
+    assert [path.name for path in drawn] == ["ledger_mu=0.6.png", "leapfrog.png", "stability.png"]
+    for path in drawn:
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size > 20_000

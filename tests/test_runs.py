@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -187,3 +189,50 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
         Store(blocked / "runs").check_writable()
     Store(tmp_path / "new" / "runs").check_writable()
     assert os.listdir(tmp_path / "new" / "runs") == []
+
+
+WRITER = """
+import sys
+from integrator_zoo.runs import Store
+store = Store(sys.argv[1])
+for round in range(int(sys.argv[2])):
+    for seed in range(5):
+        config = {"experiment": "e", "integrator": {"spec": "x"}, "seed": seed}
+        data = {"format": 1, "status": "ok", "reason": None, "metrics": {"round": round},
+                "facts": {}, "seconds": {}}
+        store.write(config, data, {"values": [float(seed)] * 2000})
+        print(round, flush=True)
+"""
+
+
+def writer(folder, rounds):
+    words = [sys.executable, "-c", WRITER, str(folder), str(rounds)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def whole(folder):
+    """The records of a folder, each of them complete."""
+    found = [read(file.parent) for file in sorted((folder / "e").glob("x-s*/record.json"))]
+    for record in found:
+        assert (record.arrays["values"] == record.seed).all()
+    return found
+
+
+def test_two_writers_of_the_same_runs_end_with_their_union(tmp_path):
+    writers = [writer(tmp_path, 40) for _ in range(2)]
+    assert [w.communicate()[1] for w in writers] == ["", ""]
+    assert [w.returncode for w in writers] == [0, 0]
+    assert [record.seed for record in whole(tmp_path)] == list(range(5))
+    assert len(list((tmp_path / "e").iterdir())) == 5  # and nothing is left beside them
+
+
+def test_a_kill_at_any_moment_leaves_no_half_record(tmp_path):
+    seen = 0
+    for lines in (1, 7, 13, 22, 31):
+        process = writer(tmp_path, 1000)
+        for _ in range(lines):
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
+        seen = max(seen, len(whole(tmp_path)))
+    assert seen == 5

@@ -106,12 +106,49 @@ def test_work_is_shared_out_evenly_and_completely():
     assert max(cost) - min(cost) <= 14
 
 
+def test_experiments_of_one_kin_share_programs_and_long_runs_come_first():
+    rings, moons, deep = (
+        current().get("experiment", name) for name in ("rings", "moons", "rings:depth=64")
+    )
+    jobs = [
+        Job(zoo.get("ledger"), seed, experiment=which)
+        for which in (rings, moons, deep)
+        for seed in range(2)
+    ]
+    (loads,) = share_out(jobs, 1, most=1)
+    assert [load.jobs[0].experiment for load in loads] == [deep] * 2 + [rings] * 2 + [moons] * 2
+    assert len({load.program for load in loads}) == 2
+    first, second = share_out(jobs, 2, most=1)
+    assert {load.jobs[0].experiment for load in second} == {deep}  # half of the work
+    assert len(first) + len(second) == len(jobs)
+
+
+def test_a_sweep_gives_the_same_runs_as_one_experiment_at_a_time(tmp_path):
+    from integrator_zoo.runs import Store, perform
+
+    small = {"depth": 3, "steps": 30, "train_points": 32, "test_points": 32}
+    names = ("rings", "moons", "spirals")
+    family = [current().get("experiment", name).with_options(small) for name in names]
+    rules = [zoo.get("ledger"), zoo.get("ledger:mu=0.5")]
+    together = perform(family, rules, [0, 1], Store(tmp_path / "together"))
+    assert [record.config["experiment"] for record in together[::4]] == list(names)
+    alone = perform(family[1], rules, [0, 1], Store(tmp_path / "alone"))
+    for one, other in zip(together[4:8], alone, strict=True):
+        assert one.config == other.config
+        np.testing.assert_array_equal(one.arrays["loss"], other.arrays["loss"])
+        weights = [name for name in one.arrays if name.startswith("weights/")]
+        assert len(weights) == 6
+        for name in weights:
+            np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
+    assert not np.array_equal(together[0].arrays["loss"], together[4].arrays["loss"])
+
+
 def test_no_device_idles_while_another_has_work_waiting(monkeypatch):
     """Control of the sharing: with everything in one share, the other device takes its part."""
     from integrator_zoo.lab import Result
     from integrator_zoo.training import fleet
 
-    def one_share(jobs, devices, traced):
+    def one_share(jobs, devices, traced, most):
         loads = [fleet.Load(job.rule, (job,), ()) for job in jobs]
         return [loads] + [[] for _ in range(devices - 1)]
 

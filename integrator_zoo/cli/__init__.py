@@ -12,7 +12,16 @@ def main() -> None:
     """Entry point: user mistakes are one line and exit code 2, an interrupt is one line and 130."""
     from typer.exceptions import Exit, TyperException
 
-    from . import check, lifecycle, relaunch, report, sample  # noqa: F401 (they add their commands)
+    from . import (  # noqa: F401 (they add their commands)
+        animate,
+        check,
+        lifecycle,
+        relaunch,
+        report,
+        reproduce,
+        sample,
+        sweep,
+    )
     from .app import app
     from .output import INTERRUPTED, leave
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +17,7 @@ from . import output
 from .relaunch import with_huge_pages
 
 if TYPE_CHECKING:
-    from ..lab import Experiment
+    from ..lab import Experiment, Progress
     from ..registry import Registry
     from ..runs import Record, Store
 
@@ -104,7 +106,7 @@ def run(
     """Run an experiment under one integrator and one seed."""
     registry = registry_with(plugin, strict)
     settings = [*(settings or []), *_shortcuts(corpus=corpus, stop_at=stop_at)]
-    chosen = _experiment(registry, experiment, preset, settings)
+    chosen = chosen_experiment(registry, experiment, preset, settings)
     if len(integrator or []) != 1:
         raise ZooError(
             f"zoo run takes one integrator, {len(integrator or [])} given.",
@@ -112,8 +114,8 @@ def run(
         )
     if not 0 <= seed < 2**32:
         raise ZooError(f"--seed {seed} is not between 0 and 2^32 - 1.", "As in --seed 0")
-    records, _ = _perform(
-        registry, chosen, integrator, [seed], out, fresh, strict, resume, max_minutes
+    records, _ = perform_all(
+        registry, [chosen], integrator, [seed], out, fresh, strict, resume, max_minutes
     )
     if as_json:
         output.print_json(output.comparison(chosen, records))
@@ -141,7 +143,7 @@ def compare(
     """Compare integrators on an experiment: a table, run folders and pictures."""
     registry = registry_with(plugin, strict)
     settings = [*(settings or []), *_shortcuts(corpus=corpus, stop_at=stop_at)]
-    chosen = _experiment(registry, experiment, preset, settings)
+    chosen = chosen_experiment(registry, experiment, preset, settings)
     specs = integrator or list(chosen.default_specs)
     count = chosen.default_seeds if seeds is None else seeds
     if count < 1:
@@ -149,8 +151,8 @@ def compare(
     if not chosen.random and count > 1:
         output.note(f"{experiment} draws nothing at random: one seed tells all")
         count = 1
-    records, store = _perform(
-        registry, chosen, specs, range(count), out, fresh, strict, resume, max_minutes
+    records, store = perform_all(
+        registry, [chosen], specs, range(count), out, fresh, strict, resume, max_minutes
     )
     pictures, report = _pictures(registry, chosen, records, store)
     summary = output.comparison(chosen, records)
@@ -183,7 +185,7 @@ def registry_with(files: list[Path] | None, strict: bool) -> Registry:
     return registry
 
 
-def _experiment(
+def chosen_experiment(
     registry: Registry, name: str, preset: str | None, settings: list[str] | None
 ) -> Experiment:
     """The experiment with its preset and settings applied, all checked."""
@@ -201,47 +203,58 @@ def _experiment(
     return chosen.with_options(said)
 
 
-def _perform(
+def perform_all(
     registry: Registry,
-    experiment: Experiment,
+    experiments: Sequence[Experiment],
     specs: list[str] | None,
     seeds: Any,
     out: Path,
     fresh: bool,
     strict: bool,
-    resume: bool,
-    max_minutes: float | None,
+    resume: bool = False,
+    max_minutes: float | None = None,
 ) -> tuple[list[Record], Store]:
     """Check everything that can be checked, then do the runs."""
     rules = list(dict.fromkeys(registry.get("integrator", spec) for spec in specs or []))
-    if experiment.huge_pages:
+    with working(experiments, out) as (store, progress):
+        from ..runs import perform
+
+        records = perform(
+            experiments,
+            rules,
+            seeds,
+            store,
+            fresh=fresh,
+            resume=resume,
+            max_minutes=max_minutes,
+            progress=progress,
+            note=output.note,
+        )
+    failed = [record for record in records if record.status == "failed"]
+    if failed and (strict or len(failed) == len(records)):
+        raise typer.Exit(1)
+    return records, store
+
+
+@contextmanager
+def working(experiments: Iterable[Experiment], out: Path) -> Iterator[tuple[Store, Progress]]:
+    """A checked store, all cores and a progress bar; an interrupt ends the command in one line."""
+    experiments = list(experiments)
+    if any(experiment.huge_pages for experiment in experiments):
         with_huge_pages()
-    experiment.check()
-    from ..runs import Store, perform
+    for experiment in experiments:
+        experiment.check()
+    from ..runs import Store
 
     store = Store(out)
     store.check_writable()
     _use_all_cores()
     try:
         with output.progress_bar() as progress:
-            records = perform(
-                experiment,
-                rules,
-                seeds,
-                store,
-                fresh=fresh,
-                resume=resume,
-                max_minutes=max_minutes,
-                progress=progress,
-                note=output.note,
-            )
+            yield store, progress
     except Interrupted as stopped:
         line = f"interrupted; {stopped}, the same command goes on from there"
         output.leave(line, output.INTERRUPTED)
-    failed = [record for record in records if record.status == "failed"]
-    if failed and (strict or len(failed) == len(records)):
-        raise typer.Exit(1)
-    return records, store
 
 
 def _use_all_cores() -> None:

@@ -46,7 +46,11 @@ def check_command(
             progress("check", done / len(rules), rule.spec)
             reports.append(check_integrator(rule))
     draw = len(rules) == 1 if picture is None else picture
-    pictures = _draw(rules, out) if draw else []
+    pictures: list[Path] = []
+    if draw:
+        from ..figures import conformance
+
+        pictures = conformance.draw_all(rules, out / "check")
     passed = all(report.passed for report in reports)
     if as_json:
         shown = [report.as_json() for report in reports]
@@ -110,20 +114,20 @@ def _print_checks(as_json: bool) -> None:
     if as_json:
         output.print_json({"checks": [{"id": c.id, "why": c.why} for c in CHECKS.values()]})
         return
-    table = output._table("check", "why it matters", left=("check", "why it matters"))
+    table = output.new_table("check", "why it matters", left=("check", "why it matters"))
     for check in CHECKS.values():
         table.add_row(check.id, check.why)
-    output._print(table)
+    output.print_table(table)
 
 
 def _print_report(report: Report) -> None:
     """One integrator: every check with its figure and bound."""
     words = ("check", "status", "measured", "bound, or reason")
-    table = output._table(*words, left=words)
+    table = output.new_table(*words, left=words)
     for finding in report.findings:
         said = finding.bound if finding.status == "passed" else finding.reason
         table.add_row(finding.id, finding.status, finding.measured, said)
-    output._print(table)
+    output.print_table(table)
     output.print_line(f"\n{_verdict(report)}")
     for finding in report.of("failed"):
         output.print_line(f"{finding.id}: {finding.reason}. {finding.why}.")
@@ -131,12 +135,12 @@ def _print_report(report: Report) -> None:
 
 def _print_summary(reports: list[Report]) -> None:
     """Many integrators: a row each, then what failed."""
-    table = output._table("integrator", "run", "passed", "failed", "skipped", "seconds")
+    table = output.new_table("integrator", "run", "passed", "failed", "skipped", "seconds")
     for report in reports:
         counts = report.counts
         cells = (str(counts[name]) for name in ("run", "passed", "failed", "skipped"))
         table.add_row(report.integrator, *cells, f"{report.seconds:.1f}")
-    output._print(table)
+    output.print_table(table)
     for report in reports:
         for finding in report.of("failed"):
             output.print_line(f"{report.integrator}: {finding.id}: {finding.reason}")
@@ -152,9 +156,3 @@ def _verdict(report: Report) -> str:
     return (
         f"{report.integrator} {word}: {counts['run']} checks run, {figures}, {report.seconds:.1f} s"
     )
-
-
-def _draw(rules: list[Integrator], out: Path) -> list[Path]:
-    from ..figures import conformance
-
-    return [conformance.draw(rule, out / "check") for rule in rules]

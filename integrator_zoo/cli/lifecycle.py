@@ -89,12 +89,12 @@ def plugins(as_json: AsJson = False, plugin: Plugin = None, strict: Strict = Fal
         output.print_json({"plugins": rows, "broken": _broken(registry)})
         return
     words = ("distribution", "version", "module", "registered")
-    table = output._table("distribution", "version", "module", "ms", "registered", left=words)
+    table = output.new_table("distribution", "version", "module", "ms", "registered", left=words)
     for row in rows:
         names = ", ".join(row["registered"]) or "nothing: see zoo doctor"
         cells = (row["distribution"], row["version"], row["module"])
         table.add_row(*cells, f"{1000 * row['seconds']:.0f}", names)
-    output._print(table)
+    output.print_table(table)
 
 
 @app.command()

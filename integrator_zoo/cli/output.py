@@ -71,20 +71,20 @@ def listing(registry: Registry) -> tuple[list[dict[str, Any]], list[dict[str, An
 def print_listing(integrators: Sequence[Any], experiments: Sequence[Any]) -> None:
     """The tables of `zoo list`."""
     headings = ("integrator", "order", "F/step", "shared", "integrates", "inverse")
-    table = _table(*headings, left=("integrator", "update", "from"))
+    table = new_table(*headings, left=("integrator", "update", "from"))
     for row in integrators:
         traits = row["traits"]
         shown = ("varies" if v is None else str(v) for v in _orders(traits))
         dynamics = "x' = F" if traits["dynamics"] == "first" else "x'' = F"
         source = f"{row['distribution']} {row['version']}".strip()
         table.add_row(row["name"], *shown, dynamics, traits["inverse"], traits["equation"], source)
-    _print(table)
+    print_table(table)
     print()
-    table = _table("experiment", left=("experiment", "what it is", "from"))
+    table = new_table("experiment", left=("experiment", "what it is", "from"))
     for row in experiments:
         source = f"{row['distribution']} {row['version']}".strip()
         table.add_row(row["name"], row["summary"], source)
-    _print(table)
+    print_table(table)
     print("\nmore      zoo info NAME")
 
 
@@ -167,7 +167,7 @@ def print_comparison(
     experiment: Experiment, records: Sequence[Record], summary: Mapping[str, Any]
 ) -> None:
     """The table of `zoo compare`: a row an integrator, means over its seeds."""
-    from ..report.table import UNEQUAL, headings, remarks, rows
+    from ..report.comparison import UNEQUAL, headings, remarks, rows
 
     seeds = len({record.seed for record in records})
     device, devices = (records[0].facts.get(key) for key in ("device", "devices"))
@@ -175,11 +175,11 @@ def print_comparison(
     counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
     print(f"{experiment.headline()}{counted}{where}\n")
     found = rows(experiment, records)
-    table = _table("integrator", *headings(experiment))
+    table = new_table("integrator", *headings(experiment))
     for row in found:
         name = row.spec if row.equal else f"{row.spec} *"
         table.add_row(name, *(cell.text for cell in row.cells))
-    _print(table)
+    print_table(table)
     if not all(row.equal for row in found):
         print(f"* {UNEQUAL}")
     for metric, values in summary.get("pairs", {}).items():
@@ -213,7 +213,7 @@ def _shown(value: Any) -> str:
     return "-" if value is None else format(value, ".6g")
 
 
-def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
+def new_table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
     """A plain table; the columns of words are aligned left, those of numbers right."""
     from rich.table import Table
 
@@ -225,7 +225,7 @@ def _table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:
     return table
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
     """Print a table; names are text, never markup."""
     from rich.console import Console
     from rich.text import Text

@@ -25,6 +25,9 @@ class Portrait:
     """What an integrator looks like."""
 
     spec: str
+    equation: str
+    dynamics: str
+    """What F is: `x' = F(x)` or `x'' = F(x)`."""
     order: OrderFit
     declared_order: int | None
     orbits: np.ndarray
@@ -53,6 +56,8 @@ def portrait(rule: Integrator) -> Portrait:
             expected = np.array([predicted(rule, depth, eps) for depth in TRIPS])
     return Portrait(
         rule.spec,
+        rule.traits.equation,
+        {"first": "x' = F(x)", "second": "x'' = F(x)"}[rule.traits.dynamics],
         observed_order(rule, fitting(rule.traits), SPAN, MOST_STEPS),
         rule.traits.order,
         found.times / planet.period(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,23 +13,47 @@ from matplotlib.figure import Figure
 from ..conformance.portrait import TRIPS, Portrait, plane, portrait
 from ..contract import Integrator
 from . import style
+from .panels import panels
 
 TINY = 1e-17
 """Below rounding: where an error of zero is drawn."""
 
 
-def draw(rule: Integrator, folder: Path, *, dark: bool = False) -> Path:
-    """Measure an integrator and draw `SPEC.png` into a folder; the path written."""
-    seen = portrait(rule)
+def draw_all(rules: Sequence[Integrator], folder: Path, *, dark: bool | None = None) -> list[Path]:
+    """Measure integrators, draw `SPEC` of each and `stability` of several; the paths written."""
+    seen = {rule.spec: portrait(rule) for rule in rules}
     with style.theme(dark):
-        look = style.looks([seen.spec], dark=dark)[seen.spec]
-        fig = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
-        parts: tuple[Callable[[Axes, Portrait, style.Look], None], ...]
-        parts = (_order, _energy, _stability, _trips)
-        for ax, part in zip(fig.subplots(2, 2).ravel(), parts, strict=True):
-            part(ax, seen, look)
-        fig.suptitle(style.plain(f"{seen.spec}: {rule.traits.equation}", 100), fontsize=9)
-        return style.save(fig, folder, re.sub(r"[^\w.=-]+", "_", seen.spec) + ".png")
+        looks = style.looks(seen, dark=dark)
+        drawings = {spec: _portrait(part, looks[spec]) for spec, part in seen.items()}
+        if len(seen) > 1:
+            drawings["stability"] = stability(seen, looks)
+        made = [
+            style.save(fig, folder, re.sub(r"[^\w.=-]+", "_", name))
+            for name, fig in drawings.items()
+        ]
+    return [path for paths in made for path in paths]
+
+
+def _portrait(seen: Portrait, look: style.Look) -> Figure:
+    """All that was measured of one integrator."""
+    fig = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
+    parts: tuple[Callable[[Axes, Portrait, style.Look], None], ...]
+    parts = (_order, _energy, _stability, _trips)
+    for ax, part in zip(fig.subplots(2, 2).ravel(), parts, strict=True):
+        part(ax, seen, look)
+    title = f"{seen.spec}: {seen.equation}"
+    fig.suptitle(style.plain(title, 100), fontsize=9)
+    return fig
+
+
+def stability(seen: Mapping[str, Portrait], looks: Mapping[str, style.Look]) -> Figure:
+    """The stability regions of several integrators, a panel each."""
+    sheet = panels(list(seen), "Re z, h = 1", "Im z")
+    for ax, (spec, part) in zip(sheet.axes, seen.items(), strict=True):
+        _region(ax, part, looks[spec])
+        sheet.headline(ax, spec, looks[spec], f"F(x) = z x, {part.dynamics}")
+    sheet.legend({"|eigenvalues| at most 1": {"marker": "s", "ms": 6, "color": style.ink(0.35)}})
+    return sheet.fig
 
 
 def _order(ax: Axes, seen: Portrait, look: style.Look) -> None:
@@ -61,10 +85,14 @@ def _energy(ax: Axes, seen: Portrait, look: style.Look) -> None:
 
 
 def _stability(ax: Axes, seen: Portrait, look: style.Look) -> None:
-    """Where a linear field is damped or kept: |eigenvalues| at most 1."""
     ax.set(title="stability on F(x) = z x", xlabel="Re z, h = 1", ylabel="Im z")
+    _region(ax, seen, look)
+
+
+def _region(ax: Axes, seen: Portrait, look: style.Look) -> None:
+    """Where a linear field is damped or kept: |eigenvalues| at most 1."""
     if seen.stability is None:
-        style.note(ax, "not linear: the stream stays on a manifold", 0.5)
+        style.note(ax, "not linear: the stream stays on a manifold", 0.5, 24)
         return
     real, imaginary = plane()
     stable = np.where(seen.stability <= 1 + 1e-9, 1.0, 0.0)

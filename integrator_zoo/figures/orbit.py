@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from . import alive, array, by_integrator, number, style, why
+from .animation import Growing
+from .panels import Panels, panels, square
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -30,18 +33,25 @@ WINDOWS = 400
 """Energy is drawn as the largest deviation in each of so many windows."""
 
 
-def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
-    """Draw `orbits.png`, `energy.png` and `order.png` into a folder; the paths written."""
+def draw_all(records: Sequence[Record], folder: Path, *, dark: bool | None = None) -> list[Path]:
+    """Draw `orbits` and `order` into a folder; the paths written."""
     runs = {spec: of[0] for spec, of in by_integrator(records).items()}
-    drawings = (orbits, energy, order)
-    return style.draw_each(drawings, runs, folder, dark)
+    return style.draw_each((orbits, order), runs, folder, dark)
 
 
 def orbits(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
-    """One panel an integrator: its orbit over the exact one, about the sun."""
-    sheet = style.panels(list(runs), "x (length units)", "y (length units)")
+    """One panel an integrator: its orbit over the exact one, about the sun; below, the energy."""
+    return orbits_growing(runs, looks)[0].fig
+
+
+def orbits_growing(
+    runs: dict[str, Record], looks: dict[str, style.Look]
+) -> tuple[Panels, Text, list[Growing]]:
+    """The picture `orbits`, its remark, and its lines that grow with time."""
+    sheet = panels(list(runs), "x (length units)", "y (length units)", foot=list(runs))
+    grown: list[Growing] = []
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
-        reach = _orbit(sheet, ax, run, looks[spec])
+        reach = _orbit(sheet, ax, run, looks[spec], grown)
         sheet.headline(ax, spec, looks[spec], _far(reach))
     entries = {
         "exact orbit": {"color": style.ink(0.6), "linestyle": EXACT, "linewidth": 1.6},
@@ -50,8 +60,9 @@ def orbits(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
     }
     if any(run.status != "ok" for run in runs.values()):
         entries["lost"] = {"color": style.ink(), "marker": "X", "markersize": 6}
-    sheet.legend(entries)
-    return sheet.fig
+    assert sheet.foot is not None
+    sheet.names(_energy(sheet.foot, runs, looks, grown))
+    return sheet, sheet.legend(entries), grown
 
 
 def _far(reach: float | None) -> str:
@@ -60,7 +71,9 @@ def _far(reach: float | None) -> str:
     return f"farthest reach {reach:.3f}" if reach < 1000 else f"farthest reach {reach:.3g}"
 
 
-def _orbit(sheet: style.Panels, ax: Axes, run: Record, look: style.Look) -> float | None:
+def _orbit(
+    sheet: Panels, ax: Axes, run: Record, look: style.Look, grown: list[Growing]
+) -> float | None:
     """Draw one orbit; how far it went, or None where there is nothing to draw."""
     x, exact = array(run, "x", 2), array(run, "exact", 2)
     known = exact is not None and alive(exact) == len(exact)
@@ -77,12 +90,15 @@ def _orbit(sheet: style.Panels, ax: Axes, run: Record, look: style.Look) -> floa
     reach = number(run, "farthest_reach") or float(radius.max())
     ax.plot(*_once(run, exact).T, color=style.ink(0.6), linestyle=EXACT, linewidth=1.6, zorder=2)
     shown = x * np.minimum(1.0, 50 * size / np.maximum(radius, 1e-300))[:, None]
-    ax.plot(*shown.T, color=look.color, linewidth=0.7, alpha=0.85, zorder=3)
+    (trail,) = ax.plot(*shown.T, color=look.color, linewidth=0.7, alpha=0.85, zorder=3)
     ax.plot(0, 0, **SUN, zorder=4)
     lost = run.status != "ok"
-    ax.plot(*shown[-1], "X" if lost else "o", color=style.ink(), markersize=6 if lost else 3.5,
-            zorder=5)  # fmt: skip
-    clips = style.square(ax, np.concatenate([x, exact]), VIEW * size, (0, 0))
+    mark: dict[str, Any] = {"marker": "X" if lost else "o", "markersize": 6 if lost else 3.5}
+    (head,) = ax.plot(*shown[-1:].T, ls="", color=style.ink(), zorder=5, **mark)
+    times = array(run, "times", 1)
+    if times is not None and len(times) >= lived:
+        grown.append(Growing(trail, times[:lived], head))
+    clips = square(ax, np.concatenate([x, exact]), VIEW * size, (0, 0))
     if lost:
         sheet.note(ax, why(run), head=bool(shown[-1, 1] < np.mean(ax.get_ylim())))
     elif clips:
@@ -98,9 +114,10 @@ def _once(run: Record, exact: np.ndarray) -> np.ndarray:
     return exact[: int(np.searchsorted(times, period)) + 1]
 
 
-def energy(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
-    """Relative deviation of the energy against time, all integrators."""
-    fig, ax = _single()
+def _energy(
+    ax: Axes, runs: dict[str, Record], looks: dict[str, style.Look], grown: list[Growing]
+) -> dict[str, Line2D]:
+    """Relative deviation of the energy against time; the lines by name, the highest first."""
     ends: dict[str, tuple[float, Line2D]] = {}
     missing = []
     for spec, run in runs.items():
@@ -108,7 +125,8 @@ def energy(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
         if times is None or deviation is None or len(times) != len(deviation):
             missing.append(spec)
             continue
-        turns = times / (number(run, "period") or 1.0)
+        period = number(run, "period") or 1.0
+        turns = times / period
         lived = min(alive(deviation), alive(times))
         t, size = _envelope(turns[:lived], np.abs(deviation[:lived]))
         if not len(t):
@@ -117,6 +135,7 @@ def energy(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
         look = looks[spec]
         sns.lineplot(x=t, y=size, ax=ax, color=look.color, linestyle=look.dashes, linewidth=1.2,
                      estimator=None)  # fmt: skip
+        grown.append(Growing(ax.lines[-1], t * period))
         lost = run.status != "ok"
         if lost:
             ax.plot(t[-1], size[-1], "X", color=look.color, markersize=7)
@@ -126,12 +145,12 @@ def energy(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
     ax.set(
         yscale="log",
         xlabel="time (orbits)" if timed else "time (time units)",
-        ylabel="relative energy deviation\n" + r"$|E - E_0| \,/\, |E_0|$",
+        ylabel="relative energy deviation",
     )
     _log_limits(ax, 1e-16, 1e3)
+    style.note_missing(ax, missing, alone=not ends)
     highest_first = sorted(ends.items(), key=lambda end: -end[1][0])
-    _finish(fig, ax, {name: handle for name, (_, handle) in highest_first}, missing)
-    return fig
+    return {name: handle for name, (_, handle) in highest_first}
 
 
 def _envelope(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,7 +167,9 @@ def _envelope(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def order(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
     """Relative error against the step, with the fitted slopes."""
-    fig, ax = _single()
+    fig = Figure(figsize=(style.WIDTH, 4.0), layout="constrained")
+    ax = fig.add_subplot()
+    sns.despine(ax=ax)
     entries: dict[str, Line2D] = {}
     missing, sloped = [], []
     for spec, run in runs.items():
@@ -168,7 +189,8 @@ def order(runs: dict[str, Record], looks: dict[str, style.Look]) -> Figure:
     ax.margins(x=0.03)
     _log_limits(ax, 1e-15, 1e2)
     _triangles(ax, sloped)
-    _finish(fig, ax, entries, missing, "fitted slope, integrator")
+    style.legend(fig, entries, "fitted slope, integrator")
+    style.note_missing(ax, missing, alone=not entries)
     return fig
 
 
@@ -204,13 +226,6 @@ def _corner(steps: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     return float(steps[at]), float(errors[at])
 
 
-def _single() -> tuple[Figure, Axes]:
-    fig = Figure(figsize=(style.WIDTH, 4.0), layout="constrained")
-    ax = fig.add_subplot()
-    sns.despine(ax=ax)
-    return fig, ax
-
-
 def _log_limits(ax: Axes, least: float, most: float) -> None:
     """Limits of what is drawn, on a log axis; an empty axis and an explosion stay readable."""
     drawn = [np.asarray(line.get_ydata(), float) for line in ax.lines]
@@ -218,15 +233,3 @@ def _log_limits(ax: Axes, least: float, most: float) -> None:
     values = values if values.size else np.ones(1)
     low, high = np.clip([values.min(), values.max()], least, most)
     ax.set_ylim(low / 2, max(high, 10 * low) * 2)
-
-
-def _finish(
-    fig: Figure,
-    ax: Axes,
-    entries: Mapping[str, Any],
-    missing: Sequence[str],
-    title: str | None = None,
-) -> None:
-    """The legend, and a note on the runs that could not be drawn."""
-    style.legend(fig, entries, title)
-    style.note_missing(ax, missing, alone=not entries)

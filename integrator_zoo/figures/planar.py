@@ -1,34 +1,25 @@
-"""Pictures of planar classification: accuracy, decision regions, hidden trajectories, training."""
+"""Pictures of planar classification: accuracy, the ceiling, training; those of the plane."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from . import alive, array, by_integrator, number, over_runs, style, why
+from . import alive, array, by_integrator, number, over_runs, style
+from .plane import Looks, Runs, decision, keeps_velocity, layers, ledger, trajectories
 
 if TYPE_CHECKING:
     from ..runs.store import Record
 
-Runs = Mapping[str, Sequence["Record"]]
-Looks = Mapping[str, style.Look]
 Curve = tuple["Record", np.ndarray, np.ndarray]
 
-CERTAIN = 6.0
-"""Logit difference at which the decision's colours end: a probability of 99.75 %."""
-FAR = 3.0
-"""A view shows at most so many times the extent that nine tenths of the points keep within."""
-FIRST = "first feature of the {} (data units)"
-SECOND = "second feature (data units)"
 LEAST = 1e-12
 """A smaller training loss, such as one rounded to zero, is drawn as this one."""
 EXPLODED = 100.0
@@ -43,11 +34,24 @@ ZOOM = 6.0
 """The accuracy axis shows at most so many times the median integrator's error."""
 
 
-def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
-    """Draw `accuracy`, `decision`, `trajectories` and `training` as PNG; the paths written."""
+def draw_all(records: Sequence[Record], folder: Path, *, dark: bool | None = None) -> list[Path]:
+    """Draw the pictures of a comparison; the paths written.
+
+    Runs of several depths give `ceiling`; all other pictures show those of the greatest depth.
+    """
+    deepest = max(map(depth, records), default=0)
     runs = by_integrator(records)
-    drawings = (accuracy, decision, trajectories, training)
-    return style.draw_each(drawings, runs, folder, dark)
+    deep = by_integrator(run for run in records if depth(run) == deepest)
+    shallower = len({depth(run) for run in records}) > 1
+    drawings = [accuracy, decision, trajectories, layers, training]
+    drawings += [ledger] if any(map(keeps_velocity, deep.values())) else []
+    drawn = style.draw_each([ceiling] if shallower else [], runs, folder, dark)
+    return drawn + style.draw_each(drawings, deep, folder, dark)
+
+
+def depth(run: Record) -> int:
+    """How many layers a run's network has; 0 where its config does not tell."""
+    return int(run.config["settings"].get("depth", 0))
 
 
 def accuracy(runs: Runs, looks: Looks) -> Figure:
@@ -112,139 +116,55 @@ def _row(ax: Axes, row: int, of: Sequence[Record], look: style.Look, least: floa
     return {mark for mark, there in used.items() if there}
 
 
-def decision(runs: Runs, looks: Looks) -> Figure:
-    """What each trained network says over the plane, with the recorded test points."""
-    sheet = style.panels(list(runs), FIRST.format("input"), SECOND, bar=True)
-    image, usual = None, min(run.seed for of in runs.values() for run in of)
-    for ax, (spec, of) in zip(sheet.axes, runs.items(), strict=True):
-        run, reason = _first_sound(of, "decision", 2)
-        drawn = _decision(ax, run) if run is not None else None
-        if drawn is None:
-            sheet.blank(ax, reason or "no decision axis was recorded")
-        image = drawn or image
-        sheet.headline(ax, spec, looks[spec], _told(run, ("test_accuracy", "accuracy {:.2%}")))
-        _other_seed(sheet, ax, run, usual)
-    if image is not None:
-        sheet.color_bar(image, "logit difference, second class minus first")
-    line = {"color": style.ink(), "linestyle": "-", "linewidth": 1.2}
-    sheet.legend({**_classes(), "decision boundary": line}, f"seed {usual}")
-    return sheet.fig
+def ceiling(runs: Runs, looks: Looks) -> Figure:
+    """Test accuracy of every seed against depth, under the line of 100 %."""
+    fig = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
+    ax = fig.add_subplot()
+    depths = sorted({depth(run) for of in runs.values() for run in of})
+    wide = 0.8 / len(runs)
+    values = [value for of in runs.values() for value in _sound(of)]
+    entries: dict[str, Line2D] = {}
+    for i, (spec, of) in enumerate(runs.items()):
+        look, place = looks[spec], (i + 0.5) * wide - 0.4
+        means = []
+        for at, size in enumerate(depths):
+            here = [run for run in of if depth(run) == size]
+            sound = _sound(here)
+            spread = np.linspace(-0.3, 0.3, len(sound)) if len(sound) > 1 else np.zeros(len(sound))
+            ax.plot(at + place + wide * spread, sound, "o", color=look.color, ms=4, alpha=0.7)
+            if sound:
+                means.append((at + place, np.mean(sound)))
+            if len(sound) < len(here):
+                ax.plot(at + place, 0, "X", color=look.color, ms=7, clip_on=False,
+                        transform=ax.get_xaxis_transform())  # fmt: skip
+        ax.plot(*np.array(means).reshape(-1, 2).T, color=look.color, ls=look.dashes, lw=1.2)
+        entries[spec] = Line2D([], [], color=look.color, ls=look.dashes, marker="o", ms=4)
+    style.near_hundred(ax, _percent_floor(values))
+    ax.axhline(100, color=style.ink(0.6), linewidth=1, linestyle=(0, (4, 2)), clip_on=False)
+    ax.set_xticks(range(len(depths)), [f"{size:,}" for size in depths])
+    ax.set(xlabel="depth (layers); dots are seeds, lines their means", ylabel="test accuracy (%)")
+    ax.grid(False, axis="x")
+    sns.despine(ax=ax)
+    style.legend(fig, entries)
+    return fig
 
 
-def _decision(ax: Axes, run: Record) -> Any:
-    """One decision region; the image, or None where the record holds none."""
-    field, axis = array(run, "decision", 2), array(run, "decision_axis", 1)
-    if field is None or axis is None or field.shape != (len(axis), len(axis)):
-        return None
-    box = (axis[0], axis[-1], axis[0], axis[-1])
-    if alive(axis, 1e12) < len(axis) or box[0] >= box[1]:
-        return None
-    image = ax.imshow(
-        np.clip(field, -1e6, 1e6), origin="lower", extent=box, cmap=style.diverging(),
-        vmin=-CERTAIN, vmax=CERTAIN, interpolation="bilinear", alpha=0.75,
-    )  # fmt: skip
-    if np.nanmin(field) < 0 < np.nanmax(field):
-        ax.contour(axis, axis, field, levels=[0], colors=[style.ink()], linewidths=1.2)
-    points, labels = _test_points(run)
-    for label, color in enumerate(style.CLASSES):
-        ax.scatter(
-            *points[labels == label].T, s=7, color=color, linewidths=0.4,
-            edgecolors=ax.get_facecolor(), zorder=3,
-        )  # fmt: skip
-    ax.grid(False)
-    ax.set(xlim=box[:2], ylim=box[2:])
-    return image
-
-
-def _test_points(run: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Recorded test points and their labels; none where the arrays do not fit together.
-
-    A rule that keeps the stream on a manifold moves the points before its first node, so that
-    `test_points`, where recorded, is what the network was given.
-    """
-    points, labels = array(run, "test_points", 2), array(run, "test_labels", 1)
-    nodes = array(run, "nodes", 3)
-    points = nodes[0] if points is None and nodes is not None else points
-    if points is None or labels is None or points.shape != (len(labels), 2):
-        return np.zeros((0, 2)), np.zeros(0)
-    return points, labels
-
-
-def trajectories(runs: Runs, looks: Looks) -> Figure:
-    """The way of some test points through the layers."""
-    sheet = style.panels(list(runs), FIRST.format("stream"), SECOND)
-    each, usual = 24 if len(runs) <= 3 else 14, min(run.seed for of in runs.values() for run in of)
-    for ax, (spec, of) in zip(sheet.axes, runs.items(), strict=True):
-        run, reason = _first_sound(of, "nodes", 3)
-        if run is None:
-            sheet.blank(ax, reason)
-        else:
-            _trajectories(sheet, ax, run, each)
-        told = ("path_length", "path {:.1f}"), ("turning_angle_degrees", "turn {:.0f}°/layer")
-        sheet.headline(ax, spec, looks[spec], _told(run, *told))
-        _other_seed(sheet, ax, run, usual)
-    ends = {"color": style.ink(), "marker": "o", "ms": 4}
-    sheet.legend({**_classes(), "input": {**ends, "mfc": "none"}, "output": ends}, f"seed {usual}")
-    return sheet.fig
-
-
-def _trajectories(sheet: style.Panels, ax: Axes, run: Record, each: int) -> None:
-    nodes, labels = array(run, "nodes", 3), array(run, "test_labels", 1)
-    assert nodes is not None
-    nodes = nodes[: alive(nodes, 1e12), :, :2]
-    if labels is None or len(labels) != nodes.shape[1]:
-        labels = np.zeros(nodes.shape[1])
-    for label, color in enumerate(style.CLASSES):
-        mine = np.flatnonzero(labels == label)
-        picked = mine[:: max(1, len(mine) // each)]
-        ways = nodes[:, picked].swapaxes(0, 1)
-        ax.add_collection(LineCollection(list(ways), colors=color, linewidths=0.7, alpha=0.55))
-        ax.scatter(
-            *ways[:, 0].T, s=8, facecolors="none", edgecolors=color, linewidths=0.7, zorder=3
-        )
-        ax.scatter(*ways[:, -1].T, s=9, color=color, linewidths=0, zorder=4)
-    points = nodes.reshape(-1, 2)
-    low, high = np.quantile(points, [0.05, 0.95], axis=0)
-    if style.square(ax, points, FAR * float((high - low).max()) / 2, (low + high) / 2):
-        sheet.note(ax, f"leaves the view, goes out to {np.abs(points).max():.3g}")
-
-
-def _first_sound(of: Sequence[Record], name: str, rank: int) -> tuple[Record | None, str]:
-    """The lowest seed that is ok and holds an array; or None, and why."""
-    for run in of:
-        found = array(run, name, rank) if run.status == "ok" else None
-        if found is not None and alive(found, 1e12):
-            return run, ""
-    lost = [run for run in of if run.status != "ok"]
-    return None, why(lost[0]) if lost else f"no {name} was recorded"
-
-
-def _told(run: Record | None, *wanted: tuple[str, str]) -> str:
-    """A line of figures about one run."""
-    values = ((number(run, name), text) for name, text in wanted if run is not None)
-    return ", ".join(text.format(value) for value, text in values if value is not None)
-
-
-def _other_seed(sheet: style.Panels, ax: Axes, run: Record | None, usual: int) -> None:
-    if run is not None and run.seed != usual:
-        sheet.note(ax, f"seed {run.seed}", head=True)
-
-
-def _classes() -> dict[str, dict[str, Any]]:
-    dots = [{"color": color, "marker": "o", "ms": 4} for color in style.CLASSES]
-    return dict(zip(("first class", "second class"), dots, strict=True))
+def _percent_floor(values: Sequence[float]) -> float:
+    """Where an axis that ends at 100 % starts."""
+    missing = 100 - min(values, default=0.0)
+    return max(0.0, 100 - max(1.25 * missing, 1.0))
 
 
 def training(runs: Runs, looks: Looks) -> Figure:
     """Loss and test accuracy by step: mean of the sound seeds, band from least to most."""
     fig = Figure(figsize=(style.WIDTH, 5.2), layout="constrained")
     top, bottom = fig.subplots(2, 1, sharex=True)
-    first = [loss[0] for of in runs.values() for run in of if alive(loss := _loss(run)[1])]
+    first = [loss[0] for of in runs.values() for run in of if alive(loss := loss_curve(run)[1])]
     span = (LEAST, EXPLODED * max([LEAST, *first]))
     entries: dict[str, Line2D] = {}
     missing = []
     for spec, of in runs.items():
-        drawn = _curves(top, [(run, *_loss(run)) for run in of], looks[spec], span)
+        drawn = _curves(top, [(run, *loss_curve(run)) for run in of], looks[spec], span)
         drawn |= _curves(bottom, [(run, *_accuracy(run)) for run in of], looks[spec], (0.0, 100.0))
         if not drawn:
             missing.append(spec)
@@ -254,7 +174,8 @@ def training(runs: Runs, looks: Looks) -> Figure:
         entries[name] = Line2D([], [], color=looks[spec].color, linestyle=looks[spec].dashes)
     bottom.set(xlabel="optimiser steps", ylabel="test accuracy (%)")
     top.set(ylabel="training loss (nats)", yscale="log")
-    bottom.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    reached = [y for line in bottom.lines for y in np.asarray(line.get_ydata(), float)]
+    style.near_hundred(bottom, max(_percent_floor(reached), 0.0))
     for ax in (top, bottom):
         sns.despine(ax=ax)
     style.legend(fig, entries)
@@ -262,7 +183,8 @@ def training(runs: Runs, looks: Looks) -> Figure:
     return fig
 
 
-def _loss(run: Record) -> tuple[np.ndarray, np.ndarray]:
+def loss_curve(run: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and training loss."""
     return _by_step(run, "loss_steps", "loss")
 
 

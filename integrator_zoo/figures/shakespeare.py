@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ..trajectory import shadow
 from . import alive, array, by_integrator, number, over_runs, style, why
+from .panels import panels
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -26,8 +27,8 @@ NATS = "validation loss (nats/character)"
 DEPTH = "sub-update (attention and MLP in turn)"
 
 
-def draw_all(records: Sequence[Record], folder: Path, *, dark: bool = False) -> list[Path]:
-    """Draw every picture of a comparison as PNG; the paths written."""
+def draw_all(records: Sequence[Record], folder: Path, *, dark: bool | None = None) -> list[Path]:
+    """Draw every picture of a comparison; the paths written."""
     runs = by_integrator(records)
     drawings = (best_loss, validation, geometry, sub_updates, shadows, path_length)
     return style.draw_each(drawings, runs, folder, dark)
@@ -105,7 +106,7 @@ def sub_updates(runs: Runs, looks: Looks) -> Figure:
 
 def shadows(runs: Runs, looks: Looks) -> Figure:
     """The two-dimensional shadow of each path: true segment lengths, true bends."""
-    sheet = style.panels(list(runs), "in units of the stream", "")
+    sheet = panels(list(runs), "in units of the stream", "")
     for ax, (spec, of) in zip(sheet.axes, runs.items(), strict=True):
         run = of[0]
         lengths = array(run, "step_length_by_sub_update", 2)

@@ -1,4 +1,4 @@
-"""What all pictures share: theme, one look an integrator, panels, text that is safe, saving.
+"""What all pictures share: theme, one look an integrator, text that is safe, saving.
 
 No pyplot: a figure belongs to whoever draws it, and a user's own plotting state stays as it is.
 """
@@ -6,13 +6,13 @@ No pyplot: a figure belongs to whoever draws it, and a user's own plotting state
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import tempfile
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,13 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..errors import ZooError
 
 DPI = 150
 WIDTH = 7.2
 """Inches: the text width of a page, and about what a column of a web page shows."""
-LEFT, TOP, BOTTOM, BETWEEN, TICKS, BAR = 0.66, 0.4, 0.5, 0.44, 0.3, 0.8
-"""Inches around panels: outer margins, between columns, for tick labels, for a colour bar."""
 
 _COLORS = (
     "#6969e1 #ff8700 #872d00 #ff69c3 #4b4b78 #b4780f #780096 #00b4e1 #c33cb4 #5a9669 "
@@ -61,7 +58,34 @@ class Look:
     dashes: Any
 
 
-def looks(specs: Iterable[str], *, dark: bool = False) -> dict[str, Look]:
+@dataclass(frozen=True)
+class Manner:
+    """How pictures are made."""
+
+    dark: bool = False
+    formats: tuple[str, ...] = ("png",)
+    """Suffixes of the files: png, svg, pdf."""
+
+
+_MANNER = ContextVar("manner", default=Manner())  # noqa: B039 (frozen)
+
+
+@contextmanager
+def manner(*, dark: bool = False, formats: Sequence[str] = ("png",)) -> Iterator[None]:
+    """The manner of all pictures drawn inside this context where nothing else is said."""
+    token = _MANNER.set(Manner(dark, tuple(formats)))
+    try:
+        yield
+    finally:
+        _MANNER.reset(token)
+
+
+def is_dark(said: bool | None) -> bool:
+    """What was said, or else what the manner is."""
+    return _MANNER.get().dark if said is None else said
+
+
+def looks(specs: Iterable[str], *, dark: bool | None = None) -> dict[str, Look]:
     """A look for each spec, distinct within the picture and the same in the next one.
 
     Every spec ranks the palette by hashes of its own text and takes the first colour that is free;
@@ -76,7 +100,7 @@ def looks(specs: Iterable[str], *, dark: bool = False) -> dict[str, Look]:
         free.remove(index)
         dashes = DASHES if len(specs) > SOLID else DASHES[:1]
         turn = len(chosen) // len(PALETTE)  # more specs than colours: other dashes
-        color = _lifted(PALETTE[index]) if dark else PALETTE[index]
+        color = _lifted(PALETTE[index]) if is_dark(dark) else PALETTE[index]
         chosen[spec] = Look(
             color, MARKERS[index % len(MARKERS)], dashes[(index + turn) % len(dashes)]
         )
@@ -92,8 +116,9 @@ def _lifted(color: str) -> str:
 
 
 @contextmanager
-def theme(dark: bool = False) -> Iterator[None]:
+def theme(dark: bool | None = None) -> Iterator[None]:
     """The zoo's rc parameters, inside a context; figures are made and saved in it."""
+    dark = is_dark(dark)
     colors = ("#16181d", "#e4e6eb", "#3a3f4a") if dark else ("white", "#22252b", "#dcdfe5")
     ground, ink, faint = colors
     ours = {
@@ -147,105 +172,15 @@ def plain(text: str, width: int = 30, lines: int = 2) -> str:
     return "\n".join(wrapped).replace("$", r"\$")
 
 
-def panels(specs: Sequence[str], across: str, up: str, *, bar: bool = False) -> Panels:
-    """Square panels, one a spec, at most four a row, placed by inches so that nothing collides.
-
-    Args:
-        specs: the titles; long ones get two lines.
-        across, up: the axis labels of all panels.
-        bar: leave room for a colour bar at the right.
-    """
-    columns = {1: 1, 2: 2, 3: 3, 4: 2, 5: 3, 6: 3}.get(len(specs), 4)
-    rows = math.ceil(len(specs) / columns)
-    right = BAR if bar else 0.12
-    width = WIDTH if columns > 1 else 4.4 + right
-    side = (width - LEFT - right - (columns - 1) * BETWEEN) / columns
-    title = 0.34 + 0.15 * max(_title(spec, side).count("\n") for spec in specs)
-    height = TOP + rows * (side + title) + (rows - 1) * TICKS + BOTTOM
-    fig = Figure(figsize=(width, height))
-    axes = []
-    for i in range(len(specs)):
-        row, column = divmod(i, columns)
-        x = LEFT + column * (side + BETWEEN)
-        y = height - TOP - (row + 1) * (side + title) - row * TICKS
-        axes.append(fig.add_axes((x / width, y / height, side / width, side / height)))
-        for axis in (axes[-1].xaxis, axes[-1].yaxis):
-            axis.set_major_locator(MaxNLocator(4 if columns < 3 else 3))
-            axis.set_major_formatter(_short)
-    fig.supxlabel(across, x=(LEFT + width - right) / 2 / width, fontsize=8.5)
-    fig.supylabel(up, y=(BOTTOM + height - TOP) / 2 / height, fontsize=8.5)
-    return Panels(fig, axes, side)
-
-
-def _short(value: float, _: Any = None) -> str:
-    """A tick's number in few characters, and never with an offset, which would hit the title."""
-    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
-
-
-@dataclass(frozen=True)
-class Panels:
-    """Small multiples."""
-
-    fig: Figure
-    axes: list[Axes]
-    side: float
-    """Of a panel, inches."""
-
-    def headline(self, ax: Axes, spec: str, look: Look, detail: str = "") -> None:
-        """A title: the spec over one line of detail, and the frame in the spec's colour."""
-        ax.set_title(_title(spec, self.side), fontweight="bold", pad=14 if detail else 4)
-        offset: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        ax.annotate(detail, (0, 1), (0, 3.5), fontsize=7.5, color=ink(0.8), **offset)
-        for spine in ax.spines.values():
-            spine.set(edgecolor=look.color, linewidth=1.2)
-
-    def note(self, ax: Axes, text: str, *, head: bool = False) -> None:
-        """A remark at the foot of a panel, or at its head."""
-        note(ax, text, 0.97 if head else 0.03, int(self.side * 15))
-
-    def blank(self, ax: Axes, text: str) -> None:
-        """Leave a panel without a picture, and say why."""
-        ax.set(xticks=[], yticks=[])
-        note(ax, text, 0.5, int(self.side * 13))
-
-    def color_bar(self, image: Any, text: str) -> None:
-        """A colour bar for all panels, at the right."""
-        width, height = self.fig.get_size_inches()
-        tall = min(max(self.side, 2.6), height - 1.3)
-        place = (1 - (BAR - 0.1) / width, 1 - (0.74 + tall) / height, 0.1 / width, tall / height)
-        bar = self.fig.colorbar(image, cax=self.fig.add_axes(place), extend="both")
-        bar.set_label(text, fontsize=7.5)
-
-    def legend(self, entries: Mapping[str, Mapping[str, Any]], remark: str = "") -> None:
-        """A line of marks at the top, and a remark at its end."""
-        handles = [Line2D([], [], **{"linestyle": "", **drawn}) for drawn in entries.values()]
-        self.fig.legend(
-            handles, list(entries), loc="upper left", ncols=len(entries), borderaxespad=0.3,
-            columnspacing=1.4, handletextpad=0.5, handlelength=1.9,
-        )  # fmt: skip
-        height = self.fig.get_figheight()
-        self.fig.text(0.985, 1 - 0.115 / height, remark, ha="right", va="center", fontsize=7.5)
-
-
-def _title(spec: str, side: float) -> str:
-    return plain(spec, int(12 * (side + 0.25)))
-
-
-def square(ax: Axes, points: np.ndarray, most: float, centre: Any) -> bool:
-    """Show all points in a square, or only `most` to each side of a centre; whether it clips."""
-    low, high = points.min(0), points.max(0)
-    half = float((high - low).max()) / 2
-    clips = half > most > 0
-    middle, half = (centre, most) if clips else ((low + high) / 2, 1.08 * (half or 1.0))
-    for bounds, at in zip((ax.set_xlim, ax.set_ylim), middle, strict=True):
-        bounds(at - half, at + half)
-    return clips
-
-
 def ground() -> dict[str, Any]:
     """The box behind text that stands over a drawing."""
     color = mpl.rcParams["axes.facecolor"]
     return {"facecolor": color, "edgecolor": "none", "alpha": 0.85, "boxstyle": "round,pad=0.15"}
+
+
+def shielded(text: str) -> str:
+    """A legend leaves out what starts with an underscore."""
+    return " " + text if text.startswith("_") else text
 
 
 def note(ax: Axes, text: str, y: float, width: int = 60) -> None:
@@ -262,52 +197,92 @@ def note_missing(ax: Axes, specs: Sequence[str], *, alone: bool) -> None:
         note(ax, text, 0.5 if alone else 0.03)
 
 
-def legend(fig: Figure, entries: Mapping[str, Any], title: str | None = None) -> None:
-    """A legend outside the axes: above them for a few entries, at the right for many."""
+def legend(
+    fig: Figure, entries: Mapping[str, Any], title: str | None = None, *, above: bool = False
+) -> None:
+    """A legend outside the axes: above them for a few entries or if said, else at the right."""
     if not entries:
         return
-    above = len(entries) <= 4 and sum(map(len, entries)) < 75
+    above = above or (len(entries) <= 4 and sum(map(len, entries)) < 75)
     texts = [plain(name, 60 if above else 26, 3) for name in entries]
     fig.legend(
         list(entries.values()),
-        [" " + text if text.startswith("_") else text for text in texts],  # or it is left out
+        [shielded(text) for text in texts],
         loc="outside upper left" if above else "outside right upper",
         ncols=len(texts) if above else 1, title=title, title_fontsize=7.5, alignment="left",
     )  # fmt: skip
 
 
-def save(fig: Figure, folder: Path, name: str) -> Path:
-    """Write a PNG in one rename, so that no half picture is ever found.
+NEAREST = 0.02
+"""Percent: how far from 100 the axis still tells apart."""
+
+
+def near_hundred(ax: Axes, least: float) -> None:
+    """Make y an axis of percents that is widest just below 100, from `least` up.
+
+    Every factor in what is missing to 100 takes the same room: 50, 90, 99, 99.9.
+    """
+
+    top = -np.log10(NEAREST)
+
+    def up(percent: Any) -> Any:
+        missing = 100 - np.asarray(percent, float)
+        return np.where(missing < 0, top - missing, -np.log10(np.maximum(missing, 0) + NEAREST))
+
+    def down(place: Any) -> Any:
+        place = np.asarray(place, float)
+        return np.where(place > top, 100 + place - top, 100 + NEAREST - 10.0**-place)
+
+    ax.set_yscale("function", functions=(up, down))
+    ticks = [0, 50, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 100]
+    shown = [tick for tick in ticks if tick >= least]
+    if len(shown) > 7:
+        shown = [tick for tick in shown if tick not in (80, 95, 98, 99.5, 99.8)]
+    ax.yaxis.set_major_locator(FixedLocator(shown))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_ylim(least, 100.06)  # room for a line at 100
+
+
+def save(fig: Figure, folder: Path, stem: str) -> list[Path]:
+    """Write a picture in every format of the manner, each in one rename: no half one is found.
 
     Raises:
         ZooError: the folder cannot be written.
     """
-    path = Path(folder) / name
+    paths = [Path(folder) / f"{stem}.{suffix}" for suffix in _MANNER.get().formats]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as made:
-            drawn = Path(made) / name
-            with warnings.catch_warnings():  # a letter no font has is drawn as a box: enough said
-                warnings.filterwarnings("ignore", "Glyph .* missing from")
-                fig.savefig(drawn, dpi=DPI, pil_kwargs={"compress_level": 4})
-            drawn.replace(path)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{stem}-", dir=folder) as made:
+            for path in paths:
+                with warnings.catch_warnings():  # a letter no font has is drawn as a box
+                    warnings.filterwarnings("ignore", "Glyph .* missing from")
+                    fig.savefig(Path(made) / path.name, dpi=DPI, **_SAVING.get(path.suffix, {}))
+                (Path(made) / path.name).replace(path)
     except OSError as error:
         raise ZooError(
-            f"cannot write {str(path)!r}: {error.strerror or error}.",
+            f"cannot write {str(paths[0])!r}: {error.strerror or error}.",
             "Free some space, or give another folder: --out DIR.",
         ) from None
-    return path
+    return paths
+
+
+_SAVING: Mapping[str, Any] = {
+    ".png": {"pil_kwargs": {"compress_level": 4}},
+    ".svg": {"metadata": {"Date": None}},
+}
 
 
 def draw_each(
     drawings: Sequence[Callable[[Any, Any], Figure]],
     runs: Mapping[str, Any],
     folder: Path,
-    dark: bool = False,
+    dark: bool | None = None,
 ) -> list[Path]:
-    """Save drawing(runs, looks) of each as a PNG that bears its name; nothing without runs."""
+    """Save drawing(runs, looks) of each under its own name; nothing without runs."""
     if not runs:
         return []
     with theme(dark):
         chosen = looks(runs, dark=dark)
-        return [save(draw(runs, chosen), folder, f"{draw.__name__}.png") for draw in drawings]
+        made = [save(draw(runs, chosen), folder, draw.__name__) for draw in drawings]
+    return [path for paths in made for path in paths]

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ..errors import ZooError, one_line
 from ..figures import by_integrator, style, why
 from ..runs.store import finite
-from . import charts, table
+from . import charts, comparison
 from .curves import TIME, curves, logarithmic
 from .paths import path
 from .studies import Setting, Study, command_of
@@ -66,7 +66,7 @@ def write_report(
             studies=[_study(study, drawn, note) for study in found],
             charts={"path": charts.path(), "curve": charts.curve()},
             version=importlib.metadata.version("integrator-zoo"),
-            unequal=table.UNEQUAL,
+            unequal=comparison.UNEQUAL,
             classes=style.CLASSES,
         )
     )
@@ -119,13 +119,13 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
         "random": study.experiment.random,
         "headlines": [_headline(setting) for setting in study.settings],
         "differing": study.differing,
-        "headings": table.headings(study.experiment),
+        "headings": comparison.headings(study.experiment),
         "rows": [
             {"row": row, "setting": setting, "place": places[row.spec]}
             for setting in study.settings
-            for row in table.rows(setting.experiment, setting.records)
+            for row in comparison.rows(setting.experiment, setting.records)
         ],
-        "remarks": table.remarks(study.records),
+        "remarks": comparison.remarks(study.records),
         "colors": [(light.color, dark.color) for light, dark in colors],
         "pictures": [(setting, _pictures(setting, drawn, note)) for setting in shown],
         "left_out": len(study.settings) - len(shown),
@@ -146,7 +146,8 @@ def _pictures(setting: Setting, drawn: Sequence[Path], note: Note) -> list[dict[
 
     def draw(folder: Path, dark: bool) -> Sequence[Path]:
         folder.mkdir()
-        return setting.experiment.pictures(setting.records, folder, dark=dark)
+        with style.manner(dark=dark):
+            return setting.experiment.pictures(setting.records, folder)
 
     with tempfile.TemporaryDirectory() as made:
         try:

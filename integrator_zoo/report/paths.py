@@ -2,7 +2,9 @@
 
 It goes by the names of recorded arrays, so that a new experiment that keeps to them is shown too:
 
-- `nodes` [sub-updates + 1, points, features] and `test_labels` [points]: points of the plane;
+- `film_nodes` [steps, nodes, points, 2], `film_steps` and `film_labels` [points]: points of the
+  plane at several training steps, at some nodes evenly over those of `norm_by_node`;
+- `nodes` [sub-updates + 1, points, features] and `test_labels` [points]: the same of the trained network only;
 - `x` [samples, 2], `exact` and `times`: a planet;
 - `step_length_by_sub_update`, `turning_angle_degrees_by_sub_update` [steps, sub-updates] and
   `telemetry_steps`: the plane shadow of a path in many dimensions, at several training steps.
@@ -41,7 +43,26 @@ def path(run: Record) -> dict[str, Any] | None:
         `classes`: the class of each point; `box`: the view; `axes`: what they show; `exact`, where
         it is known: the path to compare with.
     """
-    return _points(run) or _orbit(run) or _shadows(run)
+    return _film(run) or _points(run) or _orbit(run) or _shadows(run)
+
+
+def _film(run: Record) -> dict[str, Any] | None:
+    nodes, steps = array(run, "film_nodes", 4), array(run, "film_steps", 1)
+    labels, norms = array(run, "film_labels", 1), array(run, "norm_by_node", 1)
+    if nodes is None or steps is None or labels is None or norms is None:
+        return None
+    frames = nodes[: alive(nodes, FAR), :, :, :2]
+    if not len(frames) or len(labels) != frames.shape[2]:
+        return None
+    return {
+        "across": "sub-update",
+        "at": np.linspace(0, len(norms) - 1, frames.shape[1]).astype(int).tolist(),
+        "steps": steps[: len(frames)].astype(int).tolist(),
+        "frames": [rounded(frame) for frame in frames],
+        "classes": labels.astype(int).tolist(),
+        "box": _box(frames[-1]),
+        "axes": "first and second feature (data units)",
+    }
 
 
 def _points(run: Record) -> dict[str, Any] | None:

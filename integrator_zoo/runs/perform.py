@@ -12,7 +12,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from .store import FORMAT, Record, Store
 
 
 def perform(
-    experiment: Experiment,
+    experiments: Experiment | Sequence[Experiment],
     rules: Sequence[Integrator],
     seeds: Sequence[int],
     store: Store,
@@ -35,11 +35,11 @@ def perform(
     progress: Progress = lambda what, share, words: None,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
-    """All runs of rules x seeds, in that order.
+    """All runs of experiments x rules x seeds, in that order.
 
     Args:
-        experiment: with its settings.
-        rules, seeds: what to run; each pair is one run.
+        experiments: one, or several for a sweep, each with its settings.
+        rules, seeds: what to run; each pair is one run of each experiment.
         store: where run folders live. Finished runs found there are not repeated.
         fresh: repeat them all the same, from their first step.
         resume: insist on going on from a checkpoint. Without it, a run that has one goes on
@@ -52,15 +52,40 @@ def perform(
         ZooError: nothing to run, or nothing to resume.
         Interrupted: by Ctrl-C; every run finished by then is in the store.
     """
-    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    chosen = [experiments] if isinstance(experiments, Experiment) else experiments
     jobs = [
-        _with_session(experiment, Job(rule, seed), store, deadline, note)
+        Job(rule, seed, experiment=experiment)
+        for experiment in chosen
         for rule in rules
-        for seed in seeds
+        for seed in (seeds if experiment.random else seeds[:1])
     ]
     if not jobs:
         raise ZooError("nothing to run.", "Name an integrator: -i euler")
-    configs = {job: config_of(experiment, job) for job in jobs}
+    return perform_jobs(
+        jobs,
+        store,
+        fresh=fresh,
+        resume=resume,
+        max_minutes=max_minutes,
+        progress=progress,
+        note=note,
+    )
+
+
+def perform_jobs(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    fresh: bool = False,
+    resume: bool = False,
+    max_minutes: float | None = None,
+    progress: Progress = lambda what, share, words: None,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[Record]:
+    """`perform` for any list of jobs, each of which names its experiment."""
+    deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    jobs = [_with_session(job, store, deadline, note) for job in jobs]
+    configs = {job: config_of(_experiment(job), job) for job in jobs}
     records: dict[Job, Record] = {}
     if not fresh:
         found = {job: store.find(config) for job, config in configs.items()}
@@ -77,7 +102,7 @@ def perform(
         elif resume and not (job.session.scratch and job.session.scratch.is_dir()):
             raise ZooError(f"{job}: there is no checkpoint to resume.", "Leave out --resume.")
     try:
-        for result in experiment.run(todo, progress) if todo else ():
+        for result in _results(todo, progress):
             records[result.job] = _write(store, configs[result.job], result)
             if result.status != "failed" and not result.resumable:
                 _forget(result.job)
@@ -86,6 +111,27 @@ def perform(
     except KeyboardInterrupt:
         raise Interrupted(f"{len(records)} of {len(configs)} runs are kept") from None
     return [records[job] for job in configs]
+
+
+def _results(jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
+    """The results of all jobs, those of one kin run together."""
+    families: dict[Any, list[Job]] = {}
+    for job in jobs:
+        families.setdefault(_experiment(job).kin(), []).append(job)
+    done = 0
+    for family in families.values():
+        low, high = done / len(jobs), (done + len(family)) / len(jobs)
+
+        def part(what: str, share: float, words: str, low: float = low, high: float = high) -> None:
+            progress(what, low + share * (high - low), words)
+
+        yield from _experiment(family[0]).run(family, part)
+        done += len(family)
+
+
+def _experiment(job: Job) -> Experiment:
+    assert job.experiment is not None
+    return job.experiment
 
 
 def _write(store: Store, config: dict[str, Any], result: Result) -> Record:
@@ -115,13 +161,13 @@ def _forget(job: Job) -> None:
 
 
 def _with_session(
-    experiment: Experiment,
     job: Job,
     store: Store,
     deadline: float | None,
     note: Callable[[str], None],
 ) -> Job:
     """The job with a scratch folder that it shares with the runs that differ only in length."""
+    experiment = _experiment(job)
     config = config_of(experiment, job)
     settings = {k: v for k, v in config["settings"].items() if k not in experiment.limits}
     scratch = store.scratch({**config, "settings": settings})
@@ -177,6 +223,10 @@ def environment() -> dict[str, Any]:
 
 def comparison_folder(store: Store, experiment: Experiment, records: Sequence[Record]) -> Path:
     """Where the pictures of a set of runs live: the same set, the same folder."""
+    return store.root / f"{experiment.name}-{key_of_runs(records)}"
+
+
+def key_of_runs(records: Sequence[Record]) -> str:
+    """Four hexadecimal digits that stand for a set of runs."""
     names = "\n".join(sorted(record.folder.name for record in records))
-    key = hashlib.sha256(names.encode()).hexdigest()[:4]
-    return store.root / f"{experiment.name}-{key}"
+    return hashlib.sha256(names.encode()).hexdigest()[:4]

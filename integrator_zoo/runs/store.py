@@ -6,6 +6,9 @@ Nothing is pickled, written or read. JSON is strict: a number that is not finite
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import errno
 import hashlib
 import json
 import math
@@ -13,9 +16,9 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,8 +69,15 @@ class Record:
     @cached_property
     def arrays(self) -> Mapping[str, np.ndarray]:
         """The recorded arrays, read when first asked for."""
-        with np.load(self.folder / "arrays.npz", allow_pickle=False) as stored:
-            return dict(stored)
+        for wait in (0.05, 0.2, None):
+            try:
+                with np.load(self.folder / "arrays.npz", allow_pickle=False) as stored:
+                    return dict(stored)
+            except FileNotFoundError:  # another process may just be replacing the folder
+                if wait is None:
+                    raise
+                time.sleep(wait)
+        raise AssertionError
 
     def row(self) -> dict[str, Any]:
         """What `--json` prints for this run."""
@@ -141,7 +151,8 @@ class Store:
             np.savez_compressed(made / "arrays.npz", **stored)
             for name, source in (folders or {}).items():
                 shutil.copytree(source, made / name)
-        return read(folder)
+            record = read(made)
+        return dataclasses.replace(record, folder=folder)
 
 
 def read(folder: Path) -> Record:
@@ -162,7 +173,7 @@ def key_of(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-@contextmanager
+@contextlib.contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """A new folder beside `folder` that takes its place at the end; on any error it vanishes."""
     try:
@@ -173,15 +184,26 @@ def replacing(folder: Path) -> Iterator[Path]:
     try:
         yield made
         made.chmod(0o755)
-        old = made.with_name(made.name + "-old")
-        if folder.exists():
-            folder.rename(old)
-        made.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        _take_place(made, folder)
     except OSError as error:
         raise _unwritable(folder, error) from None
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _take_place(made: Path, folder: Path) -> None:
+    """Rename `made` to `folder`, also where other processes do the same at the same moment."""
+    while True:
+        try:
+            made.rename(folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        old = Path(tempfile.mkdtemp(prefix=f"{made.name}-old-", dir=folder.parent))
+        with contextlib.suppress(FileNotFoundError):  # another one has just moved it away
+            folder.rename(old / folder.name)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _unwritable(folder: Path, error: OSError) -> ZooError:
@@ -209,3 +231,19 @@ def _toml(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: _toml(v) for k, v in value.items() if v is not None}
     return value
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text file in one rename.
+
+    Raises:
+        ZooError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{file.stem}-", dir=file.parent) as made:
+            written = Path(made) / file.name
+            written.write_text(text, encoding="utf-8")
+            written.replace(file)
+    except OSError as error:
+        raise _unwritable(file, error) from None

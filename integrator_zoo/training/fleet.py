@@ -8,6 +8,7 @@ what runs beside it. On an accelerator they are batched.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections import deque
@@ -33,6 +34,8 @@ class Load:
     jobs: tuple[Job, ...]
     traced: tuple[str, ...]
     """The options in which their rules differ, passed as traced values."""
+    program: Any = None
+    """Loads of equal program may use what was compiled for one of them."""
 
     def __str__(self) -> str:
         return ", ".join(dict.fromkeys(job.rule.spec for job in self.jobs))
@@ -47,29 +50,64 @@ ADAPTIVE_COST = 40
 """Evaluations a step assumed, for sharing out work, where a rule does not declare a number."""
 
 
-def share_out(jobs: Sequence[Job], devices: int, traced: bool = True) -> list[list[Load]]:
+def share_out(
+    jobs: Sequence[Job], devices: int, traced: bool = True, most: int | None = None
+) -> list[list[Load]]:
     """Group jobs by program and cut them into one contiguous share a device, of equal work.
 
-    Contiguous, so that as few programs as possible are compiled for two devices. Work is counted
-    in declared field evaluations. Rules that differ in a number share a program if `traced`.
+    Contiguous, so that as few programs as possible are compiled for two devices; within a share
+    the long runs come first, so that the short ones even out the end. Work is counted in declared
+    field evaluations times the experiment's cost. Rules that differ in a number share a program if
+    `traced`, and so do experiments of equal settings. A load holds at most `most` jobs.
     """
     programs: dict[Any, list[Job]] = {}
     for job in jobs:
-        free = tuple(traced_options(job.rule)) if traced and _traceable(job.rule) else ()
-        fixed = tuple((k, v) for k, v in job.rule.option_values().items() if k not in free)
-        programs.setdefault((type(job.rule), free, fixed), []).append(job)
+        programs.setdefault(_program_key(job, traced), []).append(job)
     ordered = [(key, job) for key, members in programs.items() for job in members]
-    costs = [job.rule.traits.evaluations or ADAPTIVE_COST for _, job in ordered]
-    total, before = sum(costs), 0
+    costs = [cost_of(job) for _, job in ordered]
+    total, before = sum(costs), 0.0
     shares: list[dict[Any, list[Job]]] = [{} for _ in range(devices)]
     for (key, job), cost in zip(ordered, costs, strict=True):
         device = int((before + cost / 2) * devices / total)
         shares[device].setdefault(key, []).append(job)
         before += cost
     return [
-        [Load(members[0].rule, tuple(members), key[1]) for key, members in share.items()]
+        [
+            Load(members[0].rule, tuple(members[i : i + (most or len(members))]), key[2], key)
+            for key, members in sorted(share.items(), key=lambda item: -cost_of(item[1][0]))
+            for i in range(0, len(members), most or len(members))
+        ]
         for share in shares
     ]
+
+
+def cost_of(job: Job) -> float:
+    """Work of a job, in field evaluations times the cost that its experiment declares."""
+    scale = job.experiment.cost() if job.experiment else 1.0
+    return scale * (job.rule.traits.evaluations or ADAPTIVE_COST)
+
+
+def _program_key(job: Job, traced: bool) -> tuple[Any, ...]:
+    """(settings, class of the rule, traced options, the other options): one program each."""
+    settings = job.experiment.option_values() if job.experiment else {}
+    free = tuple(traced_options(job.rule)) if traced and _traceable(job.rule) else ()
+    fixed = tuple((k, v) for k, v in job.rule.option_values().items() if k not in free)
+    return tuple(settings.items()), type(job.rule), free, fixed
+
+
+class Once:
+    """Things made once a key and kept, whichever thread asks first: compiled programs."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}
+        self._turn = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made for the key; `make()` is called the first time."""
+        with self._turn:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
 
 
 def over_runs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,6 +131,7 @@ def run_fleet(
     work: Callable[[Load, Callable[[float, str], None]], Iterator[Result]],
     progress: Progress,
     traced: bool = True,
+    most: int | None = None,
 ) -> Iterator[Result]:
     """Do all jobs, one thread a device, and yield each result as soon as it is there.
 
@@ -102,15 +141,16 @@ def run_fleet(
             tick(share done, words) often, which raises `Stopped` once the fleet is stopped.
         progress: is told of the whole, from this thread.
         traced: whether rules that differ in a number share a program, that number being traced.
+        most: jobs a load, so that results come in time; None for no bound.
 
     A load that fails gives `failed` results for its jobs; the others go on. An interrupt stops all
     threads at their next tick and is raised; results already yielded stay.
     """
     devices = jax.local_devices()
-    shares = [deque(share) for share in share_out(jobs, len(devices), traced)]
+    shares = [deque(share) for share in share_out(jobs, len(devices), traced, most)]
     loads = [load for share in shares for load in share]
     shares_done = dict.fromkeys(map(id, loads), 0.0)
-    weights = {id(load): len(load.jobs) for load in loads}
+    weights = {id(load): sum(map(cost_of, load.jobs)) for load in loads}
     results: queue.Queue[Any] = queue.Queue()
     stop, turn = threading.Event(), threading.Lock()
 
@@ -146,7 +186,9 @@ def run_fleet(
                 done = sum(shares_done[i] * n for i, n in weights.items())
                 progress(str(load), done / sum(weights.values()), words)
     finally:
-        stop.set()  # after an interrupt the threads end by themselves, at their next tick
+        stop.set()  # after an interrupt the threads end by themselves, at their next tick,
+        for thread in threads:  # and an interpreter that exits meanwhile must not pull jax away
+            atexit.register(thread.join)
 
 
 class Stopped(BaseException):

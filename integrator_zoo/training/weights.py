@@ -1,13 +1,14 @@
-"""A network apart from its weights, and together with those of a checkpoint."""
+"""A network apart from its weights, and together with those of a checkpoint or a record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 from . import checkpoints
@@ -38,3 +39,25 @@ def with_weights(network: Callable[[nnx.Rngs], Any], place: Path) -> Any:
 def rngs_of(seed: Any) -> nnx.Rngs:
     """The random streams that make the weights of a seed."""
     return nnx.Rngs(role_key(seed, WEIGHTS))
+
+
+PREFIX = "weights/"
+"""How the names of recorded weights begin."""
+
+
+def recorded(params: Any) -> dict[str, np.ndarray]:
+    """Parameters by name, as arrays for a record."""
+    return {_name(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(params)}
+
+
+def from_record(shapes: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The parameters that a record holds, for a network of these shapes.
+
+    Raises:
+        KeyError: the record holds no such weights.
+    """
+    return jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[_name(path)]), shapes)
+
+
+def _name(path: Any) -> str:
+    return PREFIX + jax.tree_util.keystr(path, simple=True, separator="/")

@@ -1,0 +1,99 @@
+"""Which update rules break the ceiling of rings: the velocity, or the coarse step?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from integrator_zoo.claims import Groups, Request, Share, Study
+from integrator_zoo.intervals import mean
+
+MANY, FEW = 32, 8
+RULES = ("euler", "ledger", "leapfrog", "diffrax-heun", "diffrax-dopri5", "diffrax-adaptive")
+ROUNDED = 1 - 1e-9
+"""Every test point right."""
+
+
+def _request(rule: str, depth: int, seeds: int = MANY) -> Request:
+    return Request("rings", rule, seeds, settings={"depth": depth})
+
+
+REQUESTS = (
+    *(_request(rule, 8) for rule in RULES),
+    *(_request(rule, 32) for rule in RULES[:3]),
+    *(_request(rule, 32, FEW) for rule in RULES[3:5]),  # seven evaluations a step: an hour more
+)
+
+
+def _report(groups: Groups, folder: Path) -> Sequence[str]:
+    from integrator_zoo.figures import by_integrator, planar, style
+    from integrator_zoo.runs.reproduce import markdown_table
+
+    records = [record for group in groups for record in group]
+    style.draw_each([planar.ceiling], by_integrator(records), folder / "ceiling")
+    rows = []
+    for request, group in zip(REQUESTS, groups, strict=True):
+        good = [record for record in group if record.status == "ok"]
+        accuracy = mean([record.metrics["test_accuracy"] for record in good])
+        touched = Share("test_accuracy", ROUNDED)([good])
+        rows.append((
+            request.settings["depth"],
+            f"`{request.integrator}`",
+            f"{group[0].metrics['evaluations_per_step']:.3g}",
+            accuracy.show(".3f", 100),
+            f"{round(touched.value * touched.count)} of {len(group)}",
+            f"{100 * touched.low:.0f} to {100 * touched.high:.0f}",
+            mean([record.metrics["turning_angle_degrees"] for record in good]).show(".1f"),
+        ))  # fmt: skip
+    headings = (
+        "depth", "rule", "F/step", "test accuracy, %", "seeds at 100 %",
+        "exact 95 % of that share, %", "turning, degrees a layer",
+    )  # fmt: skip
+    return [
+        "The disk of `rings` lies inside an annulus, so no flow of the plane separates them: an "
+        "exact flow must leave some points wrong. A rule breaks the ceiling if it can reach 100 %.",
+        "",
+        *markdown_table(headings, rows),
+        "",
+        "![test accuracy of every seed against depth](ceiling/ceiling.png)",
+        "",
+        *_answer(groups),
+    ]
+
+
+def _answer(groups: Groups) -> list[str]:
+    """Which rules reached 100 %, by whether they keep a velocity, in one sentence each."""
+    touched: dict[str, list[int]] = {}
+    for request, group in zip(REQUESTS, groups, strict=True):
+        hits = sum((r.metrics.get("test_accuracy") or 0) >= ROUNDED for r in group)
+        both = touched.setdefault(request.integrator, [0, 0])
+        both[0] += hits
+        both[1] += len(group)
+    said = ", ".join(f"`{rule}` {hits} of {runs}" for rule, (hits, runs) in touched.items())
+    moving = {
+        request.integrator
+        for request, group in zip(REQUESTS, groups, strict=True)
+        if "kinetic_energy_end" in group[0].metrics
+    }
+    share = {
+        kind: sum(touched[rule][0] for rule in rules) / sum(touched[rule][1] for rule in rules)
+        for kind, rules in (("with", moving), ("without", set(touched) - moving))
+        if rules
+    }
+    return [
+        f"Nets at 100 %, all depths together: {said}.",
+        "",
+        f"**Of the nets whose rule keeps a velocity {share.get('with', 0):.0%} reach 100 %, of "
+        f"those whose rule does not {share.get('without', 0):.0%}.** A velocity lifts the plane "
+        "into phase space, where the two classes can pass each other; a coarse step alone jumps "
+        "across only now and then.",
+    ]
+
+
+CEILING = Study(
+    "ceiling",
+    "The ceiling of rings",
+    "Which update rules break the topological ceiling, and is it the velocity or the coarse step?",
+    REQUESTS,
+    _report,
+)
