@@ -26,6 +26,7 @@ FLOORS = [
     {"backbones", "data", "conformance"},
     {"training", "runs"},
     {"figures"},
+    {"report"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -17,6 +17,7 @@ def main() -> None:
         check,
         lifecycle,
         relaunch,
+        report,
         reproduce,
         sample,
         sweep,

@@ -154,8 +154,9 @@ def compare(
     records, store = perform_all(
         registry, [chosen], specs, range(count), out, fresh, strict, resume, max_minutes
     )
-    pictures = _pictures(chosen, records, store)
-    summary = output.comparison(chosen, records) | {"pictures": [str(path) for path in pictures]}
+    pictures, report = _pictures(registry, chosen, records, store)
+    summary = output.comparison(chosen, records)
+    summary |= {"pictures": [str(path) for path in pictures], "report": report and str(report)}
     if as_json:
         output.print_json(summary)
         return
@@ -267,19 +268,33 @@ def _use_all_cores() -> None:
         jax.config.update("jax_num_cpu_devices", cores)
 
 
-def _pictures(experiment: Experiment, records: list[Record], store: Store) -> list[Path]:
-    """The comparison's pictures; drawn anew only when a run is newer than they are."""
+def _pictures(
+    registry: Registry, experiment: Experiment, records: list[Record], store: Store
+) -> tuple[list[Path], Path | None]:
+    """The comparison's pictures and report; made anew only when a run is newer than they are."""
     from ..runs.perform import comparison_folder
     from ..runs.store import replacing
 
     folder = comparison_folder(store, experiment, records)
+    page = folder / "report.html"
     newest = max((record.folder / "record.json").stat().st_mtime for record in records)
-    if not folder.is_dir() or folder.stat().st_mtime < newest:
+    if not page.is_file() or folder.stat().st_mtime < newest:
         try:
             with replacing(folder) as made:
-                experiment.pictures(records, made)
+                drawn = experiment.pictures(records, made)
+                _report(registry, records, made / page.name, drawn)
         except ZooError:
             raise
         except Exception as error:  # the table is worth more than a picture
             output.note(f"the pictures could not be drawn: {one_line(error)}")
-    return sorted(folder.glob("*.png"))
+    return sorted(folder.glob("*.png")), page if page.is_file() else None
+
+
+def _report(registry: Registry, records: list[Record], page: Path, drawn: list[Path]) -> None:
+    """Write the report of a comparison; without it, the pictures are kept all the same."""
+    try:
+        from ..report import studies, write_report
+
+        write_report(studies(records, registry), page, drawn=drawn, note=output.note)
+    except Exception as error:
+        output.note(f"the report could not be written: {one_line(error)}")

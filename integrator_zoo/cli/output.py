@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..lab import Column
 from ..options import bounds_text, format_value, kind_of
 from ..registry import KINDS
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ..registry import Entry, Registry
     from ..runs import Record
 
-PARAMETERS = Column("parameters", "params", ",.0f")
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
@@ -169,46 +167,32 @@ def print_comparison(
     experiment: Experiment, records: Sequence[Record], summary: Mapping[str, Any]
 ) -> None:
     """The table of `zoo compare`: a row an integrator, means over its seeds."""
-    from ..figures import by_integrator
+    from ..report.comparison import UNEQUAL, headings, remarks, rows
 
     seeds = len({record.seed for record in records})
     device, devices = (records[0].facts.get(key) for key in ("device", "devices"))
     where = f", {devices} {device} device{'s' * (devices > 1)}" if device and devices else ""
     counted = f", {seeds} seed{'s' * (seeds > 1)}" if experiment.random else ""
     print(f"{experiment.headline()}{counted}{where}\n")
-    columns = experiment.columns
-    table = new_table(
-        "integrator", PARAMETERS.heading, *(c.heading for c in columns), "compile, s", "run, s"
-    )
-    groups = by_integrator(records)
-    unequal = _unequal(groups)
-    remarks = []
-    for spec, group in groups.items():
-        good = [record for record in group if record.status in ("ok", "stopped")]
-        name = spec + (" *" if spec in unequal else "")
-        cells = [_cell(group, PARAMETERS)]
-        cells += [_cell(good, column) for column in columns]
-        seconds = [record.data["seconds"] for record in group]
-        cells.append(f"{max(s['compile_seconds'] for s in seconds):.1f}")
-        cells.append(f"{sum(s['run_seconds'] for s in seconds):.1f}")
-        table.add_row(name, *cells)
-        remarks += [
-            f"{spec}, seed {record.seed}: {record.status}: {record.reason}"
-            for record in group
-            if record.status != "ok"
-        ]
+    found = rows(experiment, records)
+    table = new_table("integrator", *headings(experiment))
+    for row in found:
+        name = row.spec if row.equal else f"{row.spec} *"
+        table.add_row(name, *(cell.text for cell in row.cells))
     print_table(table)
-    if unequal:
-        print("* parameters or field evaluations differ from the first row's: not at equal cost")
+    if not all(row.equal for row in found):
+        print(f"* {UNEQUAL}")
     for metric, values in summary.get("pairs", {}).items():
         if 0 < len(values) <= 6:
             shown = ", ".join(f"{pair} {value:.4g}" for pair, value in values.items())
             print(f"{metric.replace('_', ' ')}: {shown}")
-    for remark in remarks:
+    for remark in remarks(records):
         print(remark)
     print(f"\nruns      {records[0].folder.parent}")
     for path in summary["pictures"]:
         print(f"picture   {path}")
+    if summary.get("report"):
+        print(f"report    {summary['report']}")
 
 
 def print_record(experiment: Experiment, record: Record) -> None:
@@ -227,27 +211,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{_shown(part)} at {key}" for key, part in value.items())
     return "-" if value is None else format(value, ".6g")
-
-
-def _unequal(groups: Mapping[str, Sequence[Record]]) -> set[str]:
-    """Integrators whose rows are not comparable with the first at equal cost."""
-    costs = {
-        spec: tuple(group[0].metrics.get(key) for key in ("parameters", "evaluations_per_step"))
-        for spec, group in groups.items()
-        if group[0].status != "failed"
-    }
-    first = next(iter(costs.values()), None)
-    return {spec for spec, cost in costs.items() if cost != first}
-
-
-def _cell(group: Sequence[Record], column: Column) -> str:
-    values = [v for r in group if (v := r.metrics.get(column.metric)) is not None]
-    if not values:
-        return "-"
-    text = column.show(sum(values) / len(values))
-    if column.spread and len(values) > 1:
-        text += f" ({column.show(min(values))} to {column.show(max(values))})"
-    return text
 
 
 def new_table(*headings: str, left: Sequence[str] = ("integrator",)) -> Table:

@@ -1,0 +1,253 @@
+"""The page: what a template needs, put into it, written in one rename."""
+
+from __future__ import annotations
+
+import base64
+import importlib.metadata
+import io
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import tomli_w
+from markupsafe import Markup
+
+from ..errors import ZooError, one_line
+from ..figures import by_integrator, style, why
+from ..runs.store import finite
+from . import charts, comparison
+from .curves import TIME, curves, logarithmic
+from .paths import path
+from .studies import Setting, Study, command_of
+
+if TYPE_CHECKING:
+    from ..runs.store import Record
+
+HERE = files("integrator_zoo.report")
+VENDORED = ("vega-6.4.0.min.js", "vega-lite-6.4.3.min.js")
+"""The charting library, unmodified from its npm packages; the second builds on the first."""
+PICTURED = 2
+"""So many comparisons of a study are drawn: of a sweep the first and the last."""
+EXPLORED = 24
+"""So many integrators of a study, over all settings, can be chosen in the explorer."""
+QUALITY = 82
+"""Of pictures, from 0 to 100: at this, lines and letters show no trace of compression."""
+
+Note = Callable[[str], None]
+
+
+def write_report(
+    found: Sequence[Study],
+    target: Path,
+    *,
+    drawn: Sequence[Path] = (),
+    note: Note = lambda line: None,
+) -> Path:
+    """Write the page about some studies; it needs nothing but itself.
+
+    Args:
+        found: see `studies`.
+        target: the HTML file.
+        drawn: light pictures of the only comparison, where they are there already.
+        note: is told what could not be drawn.
+
+    Raises:
+        ZooError: the file cannot be written.
+    """
+    text = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=_title(found),
+            studies=[_study(study, drawn, note) for study in found],
+            charts={"path": charts.path(), "curve": charts.curve()},
+            version=importlib.metadata.version("integrator-zoo"),
+            unequal=comparison.UNEQUAL,
+            classes=style.CLASSES,
+        )
+    )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".report-", dir=target.parent) as made:
+            (Path(made) / "page").write_text(text, encoding="utf-8")
+            (Path(made) / "page").replace(target)
+    except OSError as error:
+        raise ZooError(
+            f"cannot write {str(target)!r}: {error.strerror or error}.",
+            "Give another file: -o report.html",
+        ) from None
+    return target
+
+
+def _environment() -> jinja2.Environment:
+    def inlined(name: str) -> Markup:
+        """A script or style sheet of ours, as it is."""
+        return Markup((HERE / name).read_text("utf-8"))
+
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: (HERE / "page" / name).read_text("utf-8")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    made.globals["inlined"] = inlined
+    made.globals["vendored"] = VENDORED
+    return made
+
+
+def _title(found: Sequence[Study]) -> str:
+    names = [study.experiment.name for study in found]
+    return ", ".join(names)
+
+
+def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
+    specs = list(by_integrator(study.records))
+    places = {spec: place for place, spec in enumerate(specs)}
+    colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
+    shown = study.settings
+    if len(shown) > PICTURED:
+        shown = (shown[0], shown[-1])
+    return {
+        "name": study.experiment.name,
+        "summary": study.experiment.summary,
+        "random": study.experiment.random,
+        "headlines": [_headline(setting) for setting in study.settings],
+        "differing": study.differing,
+        "headings": comparison.headings(study.experiment),
+        "rows": [
+            {"row": row, "setting": setting, "place": places[row.spec]}
+            for setting in study.settings
+            for row in comparison.rows(setting.experiment, setting.records)
+        ],
+        "remarks": comparison.remarks(study.records),
+        "colors": [(light.color, dark.color) for light, dark in colors],
+        "pictures": [(setting, _pictures(setting, drawn, note)) for setting in shown],
+        "left_out": len(study.settings) - len(shown),
+        "explorer": _explorer(study, places),
+        "settings": study.settings,
+        "runs": [_run(setting, record) for setting in study.settings for record in setting.records],
+    }
+
+
+def _headline(setting: Setting) -> str:
+    seeds = len({record.seed for record in setting.records})
+    counted = f", {seeds} seed{'s' * (seeds > 1)}" if setting.experiment.random else ""
+    return setting.experiment.headline() + counted
+
+
+def _pictures(setting: Setting, drawn: Sequence[Path], note: Note) -> list[dict[str, Any]]:
+    """Each picture of a comparison for a light and a dark ground, as data addresses."""
+
+    def draw(folder: Path, dark: bool) -> Sequence[Path]:
+        folder.mkdir()
+        with style.manner(dark=dark):
+            return setting.experiment.pictures(setting.records, folder)
+
+    with tempfile.TemporaryDirectory() as made:
+        try:
+            light = drawn or draw(Path(made) / "light", False)
+            dark = draw(Path(made) / "dark", True)
+        except Exception as error:  # the table is worth more than a picture
+            note(f"the pictures could not be drawn: {one_line(error)}")
+            return []
+        return [
+            {
+                "name": one.stem.replace("_", " "),
+                "light": _data_address(one),
+                "dark": _data_address(other),
+            }
+            for one, other in zip(light, dark, strict=True)
+            if one.suffix == ".png"
+        ]
+
+
+def _data_address(picture: Path) -> dict[str, Any]:
+    """A picture as WebP in a data address, with its size in pixels."""
+    from PIL import Image
+
+    with Image.open(picture) as image:
+        held = io.BytesIO()
+        image.convert("RGB").save(held, "WEBP", quality=QUALITY, method=2)
+        width, height = image.size
+    encoded = base64.b64encode(held.getvalue()).decode("ascii")
+    return {"address": f"data:image/webp;base64,{encoded}", "width": width, "height": height}
+
+
+def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
+    """What the explorer can show: the lowest sound seed of each integrator; None for nothing."""
+    subjects = []
+    for setting in study.settings:
+        for spec, of in by_integrator(setting.records).items():
+            run = next((run for run in of if run.status == "ok"), of[0])
+            subjects.append(_subject(setting, spec, run, places[spec]))
+    subjects = subjects[:EXPLORED]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in subjects:
+        for heading, curve in one["curves"].items():
+            found.setdefault(heading, []).append(curve)
+    if not found and not any(one["path"] for one in subjects):
+        return None
+    timed = any(one["path"] and one["path"]["across"] == TIME for one in subjects)
+    return {
+        "subjects": subjects,
+        "along": "Time" if timed else "Depth",
+        "quantities": [
+            {"heading": heading, "across": of[0]["across"], "log": logarithmic(of)}
+            for heading, of in found.items()
+        ],
+    }
+
+
+def _subject(setting: Setting, spec: str, run: Record, place: int) -> dict[str, Any]:
+    followed = path(run)
+    notes = [f"seed {run.seed}"] if setting.experiment.random else []
+    if followed and followed["across"] != TIME and not followed["steps"]:
+        notes.append("trained")
+    return {
+        "label": f"{spec} ({setting.name})" if setting.name else spec,
+        "place": place,
+        "note": ", ".join(notes),
+        "remark": "" if run.status == "ok" else why(run),
+        "path": followed,
+        "curves": curves(run),
+    }
+
+
+def _run(setting: Setting, record: Record) -> dict[str, Any]:
+    """All that is recorded of one run, as texts."""
+    environment = dict(record.data["environment"])
+    environment |= environment.pop("packages", {})
+    config = {key: value for key, value in record.config.items() if key != "settings"}
+    return {
+        "record": record,
+        "setting": setting,
+        "command": command_of(setting.experiment, record),
+        "config": tomli_w.dumps({**config, "settings": record.config["settings"]}).strip(),
+        "results": _flat({**record.metrics, **record.data["seconds"]}),
+        "facts": _flat(record.facts),
+        "environment": _flat(environment),
+    }
+
+
+def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values to be read: metrics that come by step one by one."""
+    lines: list[tuple[str, str]] = []
+    for name, value in finite(values).items():
+        words = re.sub("_", " ", name)
+        if isinstance(value, dict):
+            lines += [(f"{words}, {key}", _shown(part)) for key, part in value.items()]
+        else:
+            lines.append((words, _shown(value)))
+    return lines
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
