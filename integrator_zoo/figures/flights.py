@@ -177,14 +177,16 @@ def rewind(runs: Runs, looks: Looks) -> Scene:
     sheet.foot.set_xlim(0, layers)
     sheet.names(lines)
     ring = {"color": style.ink(0.6), "marker": "o", "ms": 5, "mfc": "none"}
-    remark = sheet.legend(
-        {"input": ring, "float32": {"color": style.ink(), "marker": "o", "ms": 3}}
-    )
+    dot = {"color": style.ink(0.7), "marker": "o", "ms": 3}
+    own = {**dot, "color": looks[next(iter(lines or runs))].color}
+    remark = sheet.legend({"input": ring, "forward": dot, "back, in float32": own})
 
     def update(share: float) -> None:
         done, undone = layers * share / TURN, layers * (share - TURN) / (1 - TURN)
         forward.to(min(done, layers))
         backward.to(max(undone, 0.0))
+        for artist in backward.artists:
+            artist.set_visible(undone >= 0)
         remark.set_text(f"layer {done:.0f}" if share < TURN else f"{undone:.0f} layers undone")
 
     return Scene(sheet.fig, update, [*forward.artists, *backward.artists, remark], 100)

@@ -17,6 +17,7 @@ from .animation import Growing, Moving, Scene, blend
 from .flights import depth, rewind, training
 from .orbit import orbits_growing
 from .panels import Panels, panels, square
+from .shakespeare import STREAM
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -78,11 +79,11 @@ def orbits(runs: Runs, looks: Looks) -> Scene:
 
 def path(runs: Runs, looks: Looks) -> Scene:
     """The shadow of the stream's path over training; the validation loss below."""
-    sheet = panels(list(runs), "in units of the stream", "", foot=list(runs))
+    sheet = panels(list(runs), STREAM, "", foot=list(runs))
     assert sheet.foot is not None
     moving, lines, end = Moving(), dict[str, Any](), 0.0
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
-        sheet.headline(ax, spec, looks[spec], "turns alternate left and right")
+        sheet.headline(ax, spec, looks[spec])
         at, losses = array(run, "validation_steps", 1), array(run, "validation_loss", 1)
         if at is not None and losses is not None and (lived := alive(losses)):
             drawn = {"color": looks[spec].color, "ls": looks[spec].dashes, "lw": 1.3}
