@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 def pages() -> dict[str, str]:
     """The text of every generated page, by its path under docs/."""
     rules, experiments = ours("integrator"), ours("experiment")
-    made = {f"reference/integrators/{rule.default.name}.md": integrator_page(rule) for rule in rules}
+    made = {f"reference/integrators/{r.default.name}.md": integrator_page(r) for r in rules}
     made["reference/integrators.md"] = integrators_page(rules)
     made["reference/experiments.md"] = experiments_page(experiments)
     made["findings.md"] = findings_page()
@@ -153,7 +153,7 @@ def python_page() -> str:
         thing = getattr(zoo, name)
         home = name if inspect.ismodule(thing) else zoo._HOME_OF[name]
         homes.setdefault(home, []).append(name)
-    parts = ["# Python", "Everything here is a name of the package: `import integrator_zoo as zoo`."]
+    parts = ["# Python", "Each of these is a name of the package: `import integrator_zoo as zoo`."]
     for home, names in homes.items():
         first = (importlib.import_module(f"integrator_zoo.{home}").__doc__ or home).split("\n")[0]
         parts.append(f"## {first.rstrip('.')}")
@@ -169,10 +169,22 @@ def _directive(name: str) -> str:
         members = ", ".join(n for n in _own(thing))
         return f".. automodule:: {path}\n   :members: {members}"
     if isinstance(thing, type):
-        return f".. autoclass:: {path}\n   :members:\n   :exclude-members: __init__, __new__"
+        called = _signature(thing) if "__init__" in vars(thing) else ""
+        return (
+            f".. autoclass:: {path}{called}\n   :members:\n   :exclude-members: __init__, __new__"
+        )
     if inspect.isroutine(thing):
         return f".. autofunction:: {path}"
     return f".. autodata:: {path}\n   :no-value:"
+
+
+def _signature(cls: type) -> str:
+    """How a class is called, which Flax's metaclass hides; types are told by the docstring."""
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in inspect.signature(cls.__init__).parameters.values()
+    ]
+    return re.sub(r"<class '([\w.]+)'>", r"\1", str(inspect.Signature(bare[1:])))
 
 
 def _own(module: Any) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integrator_zoo import cli
+from integrator_zoo.registry import current
 
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SAVED = re.compile(r"[Ss]ave this as `([\w./-]+)`[^`]*\Z")
@@ -36,7 +37,7 @@ SMALL = {
 """Settings under which the commands of the pages are tried: the same program, in seconds."""
 ELSEWHERE = {
     r"python3 -m venv|\. \.venv": ".ci/run installs into a fresh environment",
-    r"pip install": "installs; .ci/run does, and tests/test_lifecycle.py does it for `zoo new`",
+    r"\S*pip install": "installs; .ci/run and tests/test_lifecycle.py do",
     r".*-m (pytest|sphinx|jupytext)": "these tests themselves",
     r"\S*pre-commit": "changes the checkout's hooks",
 }
@@ -123,6 +124,8 @@ class Reader:
 
     def _type(self, command: str, where: str) -> None:
         """Type a line at the prompt: zoo in this process, under small settings."""
+        if made := re.match(r"pip install -e (\w+)$", command):  # the plugin that zoo new wrote
+            current().load_file(*Path(made[1]).glob("zoo_*.py"))
         if any(re.match(pattern, command) for pattern in ELSEWHERE):
             return
         words = shlex.split(command, comments=True)
