@@ -274,7 +274,7 @@ right.set(xlabel="sub-update", ylabel="turning angle (degrees)", ylim=(0, None))
 plt.show()
 
 # %% [markdown]
-# It has learned its 48 windows by heart, and speaks accordingly:
+# It has learned 48 windows by heart; where it leaves them, it babbles:
 
 # %%
 prompt = encode("The night ", corpus.vocabulary)
