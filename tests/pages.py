@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import glob
 import io
+import os
 import re
 import shlex
 import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+import pytest
 
 from integrator_zoo import cli
 from integrator_zoo.registry import current
@@ -22,7 +26,7 @@ OUTPUT = re.compile(r"\A\s*prints\s*\Z")
 
 PLANAR = "depth=4 steps=20 train_points=64 test_points=64"
 GPT = (
-    "corpus=generated width=16 layers=2 heads=2 mlp_hidden=16 context=16 batch=4 steps=20 warmup=2 "
+    "corpus=generated width=16 layers=1 heads=2 mlp_hidden=16 context=16 batch=4 steps=20 warmup=2 "
     "validate_every=10 validation_windows=4 probe_windows=2"
 )
 SMALL = {
@@ -147,13 +151,13 @@ def small(words: list[str]) -> list[str]:
 
 def zoo(words: list[str]) -> tuple[int, str]:
     """Exit code, and all that the command printed."""
-    kept, sys.argv = sys.argv, ["zoo", *words]
     out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            cli.main()
-    except SystemExit as ended:
-        return int(ended.code or 0), out.getvalue()
-    finally:
-        sys.argv = kept
-    return 0, out.getvalue()
+    with (
+        mock.patch.object(sys, "argv", ["zoo", *words]),
+        mock.patch.object(os, "_exit", sys.exit),  # how the command ends after a user's mistake
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    return int(ended.value.code or 0), out.getvalue()

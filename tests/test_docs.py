@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 from pages import FENCE, SMALL, Reader, blocks_of, small
 
@@ -119,7 +120,8 @@ def test_commands_are_tried_small():
 def reader_of(tmp_path, monkeypatch, scratch_registry):
     """Reads a page in an empty folder, with a registry that is put back afterwards."""
     monkeypatch.chdir(tmp_path)
-    return Reader
+    yield Reader
+    jax.clear_caches()  # a page compiles much that no other one needs
 
 
 @pytest.mark.docs
