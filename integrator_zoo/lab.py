@@ -135,7 +135,7 @@ class Experiment(Options, ABC):
     def run(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Result]:
         """Do the jobs, sharing compiled programs and cores, and yield each result when done."""
 
-    def pictures(self, records: Sequence[Any], folder: Path, *, dark: bool = False) -> list[Path]:
+    def pictures(self, records: Sequence[Any], folder: Path) -> list[Path]:
         """Draw the records of a comparison into `folder`; the paths of the files written."""
         return []
 

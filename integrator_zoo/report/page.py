@@ -34,6 +34,8 @@ PICTURED = 2
 """So many comparisons of a study are drawn: of a sweep the first and the last."""
 EXPLORED = 24
 """So many integrators of a study, over all settings, can be chosen in the explorer."""
+NUMBERS = 250_000
+"""About so many numbers of paths are kept of a study, about seven bytes each."""
 QUALITY = 82
 """Of pictures, from 0 to 100: at this, lines and letters show no trace of compression."""
 
@@ -182,10 +184,12 @@ def _data_address(picture: Path) -> dict[str, Any]:
 def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
     """What the explorer can show: the lowest sound seed of each integrator; None for nothing."""
     subjects = []
+    count = sum(len(by_integrator(setting.records)) for setting in study.settings)
+    most = NUMBERS // min(count, EXPLORED)
     for setting in study.settings:
         for spec, of in by_integrator(setting.records).items():
             run = next((run for run in of if run.status == "ok"), of[0])
-            subjects.append(_subject(setting, spec, run, places[spec]))
+            subjects.append(_subject(setting, spec, run, places[spec], most))
     subjects = subjects[:EXPLORED]
     found: dict[str, list[dict[str, Any]]] = {}
     for one in subjects:
@@ -204,8 +208,8 @@ def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
     }
 
 
-def _subject(setting: Setting, spec: str, run: Record, place: int) -> dict[str, Any]:
-    followed = path(run)
+def _subject(setting: Setting, spec: str, run: Record, place: int, most: int) -> dict[str, Any]:
+    followed = path(run, most)
     notes = [f"seed {run.seed}"] if setting.experiment.random else []
     if followed and followed["across"] != TIME and not followed["steps"]:
         notes.append("trained")
