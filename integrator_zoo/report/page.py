@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 HERE = files("integrator_zoo.report")
 VENDORED = ("vega-6.4.0.min.js", "vega-lite-6.4.3.min.js")
 """The charting library, unmodified from its npm packages; the second builds on the first."""
-PICTURED = 2
-"""So many comparisons of a study are drawn: of a sweep the first and the last."""
 EXPLORED = 24
 """So many integrators of a study, over all settings, can be chosen in the explorer."""
 NUMBERS = 250_000
@@ -112,9 +110,7 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
     specs = list(by_integrator(study.records))
     places = {spec: place for place, spec in enumerate(specs)}
     colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
-    shown = study.settings
-    if len(shown) > PICTURED:
-        shown = (shown[0], shown[-1])
+    shown = study.settings[-1]  # of a sweep, one comparison is drawn: drawing takes seconds
     return {
         "name": study.experiment.name,
         "summary": study.experiment.summary,
@@ -129,8 +125,8 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
         ],
         "remarks": comparison.remarks(study.records),
         "colors": [(light.color, dark.color) for light, dark in colors],
-        "pictures": [(setting, _pictures(setting, drawn, note)) for setting in shown],
-        "left_out": len(study.settings) - len(shown),
+        "pictures": _pictures(shown, drawn, note),
+        "pictured": shown.name,
         "explorer": _explorer(study, places),
         "settings": study.settings,
         "runs": [_run(setting, record) for setting in study.settings for record in setting.records],
