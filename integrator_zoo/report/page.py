@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 HERE = files("integrator_zoo.report")
 VENDORED = ("vega-6.4.0.min.js", "vega-lite-6.4.3.min.js")
 """The charting library, unmodified from its npm packages; the second builds on the first."""
-PICTURED = 2
-"""So many comparisons of a study are drawn: of a sweep the first and the last."""
 EXPLORED = 24
 """So many integrators of a study, over all settings, can be chosen in the explorer."""
+NUMBERS = 250_000
+"""About so many numbers of paths are kept of a study, about seven bytes each."""
 QUALITY = 82
 """Of pictures, from 0 to 100: at this, lines and letters show no trace of compression."""
 
@@ -110,9 +110,7 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
     specs = list(by_integrator(study.records))
     places = {spec: place for place, spec in enumerate(specs)}
     colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
-    shown = study.settings
-    if len(shown) > PICTURED:
-        shown = (shown[0], shown[-1])
+    shown = study.settings[-1]  # of a sweep, one comparison is drawn: drawing takes seconds
     return {
         "name": study.experiment.name,
         "summary": study.experiment.summary,
@@ -127,8 +125,8 @@ def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
         ],
         "remarks": comparison.remarks(study.records),
         "colors": [(light.color, dark.color) for light, dark in colors],
-        "pictures": [(setting, _pictures(setting, drawn, note)) for setting in shown],
-        "left_out": len(study.settings) - len(shown),
+        "pictures": _pictures(shown, drawn, note),
+        "pictured": shown.name,
         "explorer": _explorer(study, places),
         "settings": study.settings,
         "runs": [_run(setting, record) for setting in study.settings for record in setting.records],
@@ -182,10 +180,12 @@ def _data_address(picture: Path) -> dict[str, Any]:
 def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
     """What the explorer can show: the lowest sound seed of each integrator; None for nothing."""
     subjects = []
+    count = sum(len(by_integrator(setting.records)) for setting in study.settings)
+    most = NUMBERS // min(count, EXPLORED)
     for setting in study.settings:
         for spec, of in by_integrator(setting.records).items():
             run = next((run for run in of if run.status == "ok"), of[0])
-            subjects.append(_subject(setting, spec, run, places[spec]))
+            subjects.append(_subject(setting, spec, run, places[spec], most))
     subjects = subjects[:EXPLORED]
     found: dict[str, list[dict[str, Any]]] = {}
     for one in subjects:
@@ -204,8 +204,8 @@ def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
     }
 
 
-def _subject(setting: Setting, spec: str, run: Record, place: int) -> dict[str, Any]:
-    followed = path(run)
+def _subject(setting: Setting, spec: str, run: Record, place: int, most: int) -> dict[str, Any]:
+    followed = path(run, most)
     notes = [f"seed {run.seed}"] if setting.experiment.random else []
     if followed and followed["across"] != TIME and not followed["steps"]:
         notes.append("trained")

@@ -4,7 +4,7 @@ It goes by the names of recorded arrays, so that a new experiment that keeps to 
 
 - `film_nodes` [steps, nodes, points, 2], `film_steps` and `film_labels` [points]: points of the
   plane at several training steps, at some nodes evenly over those of `norm_by_node`;
-- `nodes` [sub-updates + 1, points, features] and `test_labels` [points]: the same of the trained network only;
+- `nodes` [sub-updates + 1, points, features] and `test_labels` [points]: the same, once trained;
 - `x` [samples, 2], `exact` and `times`: a planet;
 - `step_length_by_sub_update`, `turning_angle_degrees_by_sub_update` [steps, sub-updates] and
   `telemetry_steps`: the plane shadow of a path in many dimensions, at several training steps.
@@ -32,10 +32,12 @@ FRAME = 3.0
 """A view shows at most so many times the extent that nine tenths of the points keep within."""
 DIGITS = 5
 """Of recorded numbers, so many significant digits are kept."""
+FILM_DIGITS = 4
+"""A film is recorded in 16 bits, which hold no more."""
 
 
-def path(run: Record) -> dict[str, Any] | None:
-    """The path of a run, or None where none was recorded.
+def path(run: Record, most: int) -> dict[str, Any] | None:
+    """The path of a run in at most about so many numbers, or None where none was recorded.
 
     Returns:
         `frames`: for each of `steps` (training steps; none: only the end was recorded) the
@@ -43,10 +45,10 @@ def path(run: Record) -> dict[str, Any] | None:
         `classes`: the class of each point; `box`: the view; `axes`: what they show; `exact`, where
         it is known: the path to compare with.
     """
-    return _film(run) or _points(run) or _orbit(run) or _shadows(run)
+    return _film(run, most) or _points(run, most) or _orbit(run) or _shadows(run)
 
 
-def _film(run: Record) -> dict[str, Any] | None:
+def _film(run: Record, most: int) -> dict[str, Any] | None:
     nodes, steps = array(run, "film_nodes", 4), array(run, "film_steps", 1)
     labels, norms = array(run, "film_labels", 1), array(run, "norm_by_node", 1)
     if nodes is None or steps is None or labels is None or norms is None:
@@ -54,24 +56,25 @@ def _film(run: Record) -> dict[str, Any] | None:
     frames = nodes[: alive(nodes, FAR), :, :, :2]
     if not len(frames) or len(labels) != frames.shape[2]:
         return None
+    kept = thinned(len(frames), max(2, most // frames[0].size))
     return {
         "across": "sub-update",
         "at": np.linspace(0, len(norms) - 1, frames.shape[1]).astype(int).tolist(),
-        "steps": steps[: len(frames)].astype(int).tolist(),
-        "frames": [rounded(frame) for frame in frames],
+        "steps": steps[kept].astype(int).tolist(),
+        "frames": [rounded(frames[at], FILM_DIGITS) for at in kept],
         "classes": labels.astype(int).tolist(),
         "box": _box(frames[-1]),
         "axes": "first and second feature (data units)",
     }
 
 
-def _points(run: Record) -> dict[str, Any] | None:
+def _points(run: Record, most: int) -> dict[str, Any] | None:
     nodes, labels = array(run, "nodes", 3), array(run, "test_labels", 1)
     if nodes is None or nodes.shape[2] < 2 or not (lived := alive(nodes, FAR)):
         return None
     if labels is None or len(labels) != nodes.shape[1]:
         labels = np.zeros(nodes.shape[1])
-    kept = thinned(nodes.shape[1], POINTS)
+    kept = thinned(nodes.shape[1], min(POINTS, max(2, most // (2 * lived))))
     ways = nodes[:lived, kept, :2]
     return {
         "across": "sub-update",
@@ -137,12 +140,12 @@ def thinned(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(most, count)).astype(int))
 
 
-def rounded(values: np.ndarray) -> Any:
+def rounded(values: np.ndarray, digits: int = DIGITS) -> Any:
     """Nested lists of numbers to so many digits; what is not finite is None."""
     values = np.asarray(values, np.float64)
     with np.errstate(all="ignore"):
         size = np.floor(np.log10(np.abs(values)))
-        places = 10.0 ** np.where(np.isfinite(size), DIGITS - 1 - size, 0.0)
+        places = 10.0 ** np.where(np.isfinite(size), digits - 1 - size, 0.0)
         short = np.rint(values * places) / places
     if np.isfinite(short).all():
         return short.tolist()
