@@ -89,7 +89,7 @@ def test_a_dead_link_is_found():
     text = (
         "[a](nowhere.md) [b](README.md#no-such-heading) [c](README.md#speed) [d](#here)\n# Here\n"
     )
-    assert dead_links("page.md", text) == ["nowhere.md", "README.md#no-such-heading"]
+    assert dead_links("CHANGELOG.md", text) == ["nowhere.md", "README.md#no-such-heading"]
 
 
 def test_every_integrator_has_its_page():
@@ -106,7 +106,8 @@ def test_every_public_name_has_its_place():
     import integrator_zoo
 
     page = MADE["docs/reference/python.md"]
-    assert not [n for n in integrator_zoo.__all__ if f":: integrator_zoo.{n}\n" not in page]
+    placed = set(re.findall(r":: integrator_zoo\.(\w+)", page))
+    assert placed == set(integrator_zoo.__all__)
 
 
 def test_commands_are_tried_small():
