@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from integrator_zoo.errors import ZooError
-from integrator_zoo.figures import alive, by_integrator, orbit, planar, style
+from integrator_zoo.figures import alive, by_integrator, orbit, planar, plane, style
 from integrator_zoo.runs.store import Record, Store
 
 STEPS = 200
@@ -28,8 +28,15 @@ ODD = [
 MANY = [f"rule-{i}:option={i / 7:.3f}" for i in range(17)]
 
 
-def record(root: Path, spec: str, seed: int, status: str, metrics: Any, arrays: Any) -> Record:
-    config = {"experiment": "made", "settings": {}, "integrator": {"spec": spec}, "seed": seed}
+def record(
+    root: Path, spec: str, seed: int, status: str, metrics: Any, arrays: Any, depth: int = 8
+) -> Record:
+    config = {
+        "experiment": "made",
+        "settings": {"depth": depth},
+        "integrator": {"spec": spec},
+        "seed": seed,
+    }
     reason = None if status == "ok" else "the loss blew up at step 12 (loss 1e+20)"
     data = {"format": 1, "status": status, "reason": reason, "metrics": metrics}
     facts = {"period": PERIOD}
@@ -58,15 +65,18 @@ def orbit_record(root: Path, spec: str, *, growth: float = 0.0, status: str = "o
     )
 
 
-def planar_record(root: Path, spec: str, seed: int = 0, status: str = "ok") -> Record:
+def planar_record(
+    root: Path, spec: str, seed: int = 0, status: str = "ok", depth: int = 8
+) -> Record:
     """A disk in an annulus and a round decision; a diverged one is NaN from some step on."""
     if status == "failed":
-        return record(root, spec, seed, status, {}, {})
+        return record(root, spec, seed, status, {}, {}, depth)
     rng = np.random.default_rng(seed)
     labels = np.arange(40) % 2
     start = rng.normal(size=(40, 2))
     start *= ((0.3 + labels) / np.linalg.norm(start, axis=1))[:, None]
     nodes = start + np.linspace(0, 1, 9)[:, None, None] * rng.normal(size=(9, 1, 2))
+    velocity = np.diff(nodes, axis=0, append=nodes[-1:])
     axis = np.linspace(-2, 2, 20)
     field = np.hypot(*np.meshgrid(axis, axis)) - 0.8
     loss, accuracy = np.exp(-0.1 * np.arange(50.0)), np.linspace(0.5, 0.99 + 0.003 * seed, 6)
@@ -78,7 +88,12 @@ def planar_record(root: Path, spec: str, seed: int = 0, status: str = "ok") -> R
     arrays = {"nodes": nodes, "test_labels": labels, "decision": field, "decision_axis": axis}
     arrays |= {"accuracy_by_step": accuracy, "curve_steps": np.linspace(0, 500, 6).astype(int)}
     arrays |= {"loss": loss, "loss_steps": 10 * np.arange(len(loss))}
-    return record(root, spec, seed, status, metrics, arrays)
+    arrays |= {"velocity": velocity}
+    arrays |= {"kinetic_energy_by_node": np.linspace(0, 1, 9)}
+    film = np.linspace(0.5, 1, 3)[:, None, None]
+    arrays |= {"film_steps": np.array([0, 100, 500]), "film_labels": labels[:10]}
+    arrays |= {"film_decision": film * field, "film_nodes": film[..., None] * nodes[:, :10]}
+    return record(root, spec, seed, status, metrics, arrays, depth)
 
 
 def assert_drawn(paths: list[Path], names: set[str]) -> None:
@@ -91,8 +106,11 @@ def assert_drawn(paths: list[Path], names: set[str]) -> None:
     assert not left_behind
 
 
-ORBIT = {"orbits.png", "energy.png", "order.png"}
-PLANAR = {"accuracy.png", "decision.png", "trajectories.png", "training.png"}
+ORBIT = {"orbits.png", "order.png"}
+PLANAR = {
+    f"{name}.png"
+    for name in ("accuracy", "decision", "trajectories", "layers", "training", "ledger")
+}
 
 
 def texts(figure: Any) -> str:
@@ -142,7 +160,7 @@ def test_orbit_panels_say_what_happened(tmp_path):
     with style.theme():
         figure = orbit.orbits(by_spec, style.looks(by_spec))
     said = texts(figure)
-    assert len(figure.axes) == 4
+    assert len(figure.axes) == 5  # four panels and the energy
     assert "farthest reach 1.000" in said
     assert f"goes out to {runs[1].metrics['farthest_reach']:.4g}" in said
     assert "diverged: the loss blew up" in said
@@ -163,8 +181,8 @@ def test_energy_is_on_a_log_axis_and_ends_where_the_run_was_lost(tmp_path):
         "broken": orbit_record(tmp_path, "broken", status="failed"),
     }
     with style.theme():
-        figure = orbit.energy(runs, style.looks(runs))
-    ax, said = figure.axes[0], texts(figure)
+        figure = orbit.orbits(runs, style.looks(runs))
+    ax, said = figure.axes[-1], texts(figure)
     curves = [line for line in ax.lines if len(line.get_xdata()) > 1]
     ends = [max(curve.get_xdata()) for curve in curves]
     assert ax.get_yscale() == "log"
@@ -222,7 +240,7 @@ def test_decision_has_zero_contour_points_and_the_first_sound_seed(tmp_path):
         + [planar_record(tmp_path, "c", 0, "diverged")]
     )
     with style.theme():
-        figure = planar.decision(runs, style.looks(runs))
+        figure = plane.decision(runs, style.looks(runs))
     said = texts(figure)
     assert len(figure.axes) == 4  # three panels and the colour bar
     assert [len(ax.images) for ax in figure.axes[:3]] == [1, 1, 0]
@@ -240,7 +258,7 @@ def test_trajectories_run_from_input_to_output_in_class_colours(tmp_path):
     runs = by_integrator([planar_record(tmp_path, "a")])
     nodes = runs["a"][0].arrays["nodes"]
     with style.theme():
-        figure = planar.trajectories(runs, style.looks(runs))
+        figure = plane.trajectories(runs, style.looks(runs))
     lines, starts, ends = figure.axes[0].collections[:3]
     way = lines.get_segments()[0]
     assert np.allclose(way, nodes[:, 0])
@@ -324,7 +342,7 @@ def test_a_missing_or_broken_array_file_is_a_run_without_arrays(tmp_path):
     (run.folder / "arrays.npz").write_bytes(b"not a zip file")
     gone = orbit_record(tmp_path, "b")
     (gone.folder / "arrays.npz").unlink()
-    assert_drawn(planar.draw_all([run], tmp_path / "planar"), PLANAR)
+    assert_drawn(planar.draw_all([run], tmp_path / "planar"), PLANAR - {"ledger.png"})
     assert_drawn(orbit.draw_all([gone], tmp_path / "orbit"), ORBIT)
 
 
@@ -332,6 +350,72 @@ def test_saving_replaces_in_one_rename_and_says_what_is_wrong(tmp_path):
     with style.theme():
         figure = style.Figure(figsize=(1, 1))
     (tmp_path / "a.png").write_text("old")
-    assert style.save(figure, tmp_path, "a.png").read_bytes().startswith(b"\x89PNG")
+    (drawn,) = style.save(figure, tmp_path, "a")
+    assert drawn.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ZooError, match="cannot write"):
-        style.save(figure, tmp_path / "a.png", "b.png")
+        style.save(figure, tmp_path / "a.png", "b")
+
+
+def test_the_manner_of_pictures_is_said_once_around_them(tmp_path):
+    runs = [planar_record(tmp_path, "a")]
+    with style.manner(dark=True, formats=("png", "svg")):
+        drawn = planar.draw_all(runs, tmp_path / "dark")
+    light = planar.draw_all(runs, tmp_path / "light")
+    assert {path.suffix for path in drawn} == {".png", ".svg"}
+    assert all(path.read_text().startswith("<?xml") for path in drawn if path.suffix == ".svg")
+    assert {path.suffix for path in light} == {".png"}
+    assert imread(drawn[0]).mean() < 0.5 < imread(light[0]).mean()
+
+
+def test_the_axis_below_a_hundred_is_its_own_inverse_and_spreads_the_end():
+    ax = style.Figure().add_subplot()
+    style.near_hundred(ax, 50)
+    scale = ax.yaxis.get_transform()
+    percents = np.array([0, 50, 99, 99.95, 100, 100.5])
+    places = scale.transform(percents)
+    assert np.all(np.diff(places) > 0)
+    assert np.allclose(scale.inverted().transform(places), percents)
+    assert places[4] - places[3] > places[2] - places[1] - 1.5  # one point in 2,048 shows
+
+
+def test_the_ceiling_shows_every_seed_at_its_depth(tmp_path):
+    runs = [planar_record(tmp_path, "a", seed, depth=d) for seed in (0, 1) for d in (4, 8)]
+    runs.append(planar_record(tmp_path, "b", 0, "diverged"))
+    drawn = planar.draw_all(runs, tmp_path / "pictures")
+    assert {path.name for path in drawn} == {"ceiling.png", *PLANAR}
+    by_spec = by_integrator(runs)
+    with style.theme():
+        figure = planar.ceiling(by_spec, style.looks(by_spec))
+    (ax,) = figure.axes
+    dots = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    assert [list(line.get_ydata()) for line in dots] == [pytest.approx([99.0, 99.3])] * 2
+    assert [line.get_marker() for line in ax.lines].count("X") == 1
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["4", "8"]
+
+
+def test_layers_show_the_same_points_ever_deeper(tmp_path):
+    runs = by_integrator([planar_record(tmp_path, "a"), planar_record(tmp_path, "b", 0, "failed")])
+    nodes = runs["a"][0].arrays["nodes"]
+    with style.theme():
+        figure = plane.layers(runs, style.looks(runs))
+    assert len(figure.axes) == 2 * plane.STATIONS
+    for ax, at in zip(figure.axes[: plane.STATIONS], (0, 2, 4, 6, 8), strict=True):
+        first, second = (part.get_offsets() for part in ax.collections)
+        assert np.allclose(first, nodes[at, ::2])
+        assert np.allclose(second, nodes[at, 1::2])
+    assert "failed: the loss blew up" in texts(figure)
+
+
+def test_the_ledger_draws_velocities_of_the_rules_that_keep_one(tmp_path):
+    kept = planar_record(tmp_path, "keeps")
+    without = planar_record(tmp_path, "without")
+    del without.arrays["velocity"]
+    runs = by_integrator([kept, without])
+    with style.theme():
+        figure = plane.ledger(runs, style.looks(runs))
+    panel, foot = figure.axes
+    arrows = [part for part in panel.collections if isinstance(part, mpl.quiver.Quiver)]
+    assert np.allclose(arrows[0].U[0], kept.arrays["velocity"][1, 0, 0])
+    assert np.allclose(foot.lines[0].get_ydata(), np.linspace(0, 1, 9))
+    drawn = planar.draw_all([without], tmp_path / "pictures")
+    assert "ledger.png" not in {path.name for path in drawn}

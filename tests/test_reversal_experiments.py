@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import integrator_zoo as zoo
@@ -30,8 +31,12 @@ def test_rewind_follows_the_law_and_says_why_not(tmp_path):
     assert leapfrog.metrics["rewind_error_exact"] == 0
     assert euler.status == "failed"
     assert "no inverse" in euler.reason
-    assert [path.name for path in drawn] == ["rewind.png"]
-    assert drawn[0].stat().st_size > 10_000
+    there, back = (ledger.arrays[name] for name in ("nodes", "nodes_back"))
+    assert there.shape == back.shape == (17, 8, 2)
+    assert np.abs(there - back)[0].max() == pytest.approx(ledger.metrics["rewind_error_float32"])
+    assert np.array_equal(there[-1], back[-1])
+    assert [path.name for path in drawn] == ["rewind.png", "precision.png"]
+    assert all(path.stat().st_size > 10_000 for path in drawn)
 
 
 def test_memory_shows_the_price_and_the_cliff(tmp_path):
@@ -45,4 +50,4 @@ def test_memory_shows_the_price_and_the_cliff(tmp_path):
     assert metrics["safe_depth"] == pytest.approx(23)
     assert euler.status == "ok"
     assert euler.metrics["temp_mb_reversible"] is None
-    assert len(drawn) == 2
+    assert [path.name for path in drawn] == ["memory.png"]

@@ -235,6 +235,13 @@ def print_table(table: Table) -> None:
     Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(table)
 
 
+def _left(seconds: float | None) -> str:
+    """Time left in few words; nothing where it is not known, or hardly any."""
+    if seconds is None or seconds < 5:
+        return ""
+    return f", about {f'{seconds / 60:.0f} min' if seconds > 90 else f'{seconds:.0f} s'} left"
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress bar on a terminal; elsewhere a line every ten seconds. Both on stderr."""
@@ -248,11 +255,14 @@ def progress_bar() -> Iterator[Progress]:
                 task, completed=share, description=f"{what}: {words}".replace("[", "\\[")
             )
         return
-    last = [time.monotonic()]
+    start = last = time.monotonic()
 
     def line(what: str, share: float, words: str) -> None:
-        if time.monotonic() - last[0] >= 10:
-            last[0] = time.monotonic()
-            note(f"{share:4.0%}  {what}: {words}")
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= 10:
+            last = now
+            left = (now - start) * (1 - share) / share if share > 0.01 else None
+            note(f"{share:4.0%}  {what}: {words}{_left(left)}")
 
     yield line

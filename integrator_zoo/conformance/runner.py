@@ -123,7 +123,7 @@ def parametrize_with_checks(
     *,
     expected: Mapping[str, Expected] | None = None,
 ) -> Any:
-    """A pytest mark: one test for each integrator and check that applies to it.
+    """A pytest mark: one test for each integrator and check that applies to it::
 
         @parametrize_with_checks([MyRule], expected={"my-rule": {"zero": "known, issue 7"}})
         def test_conformance(integrator, check):

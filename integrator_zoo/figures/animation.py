@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -24,16 +25,6 @@ PACE, FIRST, LAST = 70, 1000, 2500
 """Milliseconds a frame is shown, and the first and the last."""
 MOST = 5_000_000
 """Bytes of a file; a larger one loses every second frame until it fits."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A figure that moves."""
-
-    fig: Figure
-    frames: int
-    update: Update
-    """Shows the moment of a share from 0, the beginning, to 1, the end."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +48,61 @@ class Growing:
             self.head.set_data(self.data[:, count - 1 : count])
 
 
+class Moving:
+    """Artists that move, and what moves them; all else in a figure is drawn only once."""
+
+    def __init__(self) -> None:
+        self.artists: list[Artist] = []
+        self.updates: list[Update] = []
+
+    def add(self, update: Update, *artists: Artist) -> None:
+        """What shows the artists at a moment."""
+        self.updates.append(update)
+        self.artists += artists
+
+    def grow(self, line: Growing) -> None:
+        self.add(line.until, line.line, *([line.head] if line.head else []))
+
+    def to(self, moment: float) -> None:
+        """Show a moment."""
+        for update in self.updates:
+            update(moment)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A figure that moves."""
+
+    fig: Figure
+    update: Update
+    """Shows the moment of a share from 0, the beginning, to 1, the end."""
+    artists: Sequence[Artist]
+    """What moves, drawn over all else in this order."""
+    frames: int = FRAMES
+
+
 def blend(moments: np.ndarray, at: np.ndarray, where: float) -> np.ndarray:
     """The moment at `where`, linear between the two recorded ones about it."""
     place = float(np.interp(where, at, np.arange(len(at))))
     low = min(int(place), len(at) - 1)
     high, share = min(low + 1, len(at) - 1), place - low
     return (1 - share) * moments[low] + share * moments[high]
+
+
+def draw(scene: Scene) -> Iterator[Image.Image]:
+    """The frames of a scene: what does not move is drawn once."""
+    scene.fig.set_dpi(DPI)
+    canvas = FigureCanvasAgg(scene.fig)
+    for artist in scene.artists:
+        artist.set_animated(True)
+    canvas.draw()
+    ground = canvas.copy_from_bbox(scene.fig.bbox)
+    for i in range(scene.frames):
+        scene.update(i / max(1, scene.frames - 1))
+        canvas.restore_region(ground)
+        for artist in scene.artists:
+            artist.draw(canvas.get_renderer())
+        yield Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
 
 def write(
@@ -79,13 +119,10 @@ def write(
     Raises:
         ZooError: the folder cannot be written.
     """
-    canvas, frames = FigureCanvasAgg(scene.fig), list[Image.Image]()
-    scene.fig.set_dpi(DPI)
-    for i in range(scene.frames):
-        progress(i / scene.frames)
-        scene.update(i / max(1, scene.frames - 1))
-        canvas.draw()
-        frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
+    frames = []
+    for frame in draw(scene):
+        progress(len(frames) / scene.frames)
+        frames.append(frame)
     writers = {"gif": _gif, **({"webp": _webp} if features.check("webp") else {})}
     paths = [Path(folder) / f"{stem}.{suffix}" for suffix in writers]
     try:

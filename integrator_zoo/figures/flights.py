@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
 from . import alive, array, number, style, why
-from .animation import FRAMES, Growing, Scene, Update, blend
+from .animation import Growing, Moving, Scene, blend
 from .panels import Panels, panels
 from .planar import loss_curve
 from .plane import FIRST, SECOND, class_marks, field_image, frame
@@ -25,6 +25,8 @@ Looks = Mapping[str, style.Look]
 
 TAIL = 3.0
 """Layers that a point in flight drags behind it."""
+TURN = 0.4
+"""The share of the rewind's time in which points go forward."""
 FAINT = {"linewidths": 0.7, "alpha": 0.55}
 
 
@@ -39,8 +41,7 @@ def training(runs: Runs, looks: Looks) -> Scene:
         columns=2 if len(runs) < 3 else 4,
     )
     assert sheet.foot is not None
-    moving: list[Update] = []
-    lines: dict[str, Any] = {}
+    moving, lines = Moving(), dict[str, Any]()
     steps = next(
         found for run in runs.values() if (found := array(run, "film_steps", 1)) is not None
     )
@@ -48,29 +49,28 @@ def training(runs: Runs, looks: Looks) -> Scene:
         left, right = sheet.axes[2 * i : 2 * i + 2]
         sheet.headline(left, spec, looks[spec], "decision")
         sheet.headline(right, spec, looks[spec], "ways of test points")
-        moving += _film(sheet, left, right, run)
+        _film(sheet, left, right, run, moving)
         at, loss = loss_curve(run)
         lived = alive(loss)
         drawn = {"color": looks[spec].color, "ls": looks[spec].dashes, "lw": 1.3}
         (line,) = sheet.foot.plot(at[:lived], loss[:lived], **drawn)
         lines[spec] = Line2D([], [], **drawn)
-        moving.append(Growing(line, at[:lived]).until if lived else lambda step: None)
+        if lived:
+            moving.grow(Growing(line, at[:lived]))
     sheet.foot.set(yscale="log", xlabel="optimiser steps", ylabel="training loss (nats)")
     sheet.foot.set_xlim(0, steps[-1])
     sheet.names(lines)
     remark = sheet.legend(class_marks())
-
-    def update(share: float) -> None:
-        place = share * (len(steps) - 1)
-        step = float(np.interp(place, np.arange(len(steps)), steps))
-        for move in moving:
-            move(step)
-        remark.set_text(f"step {step:,.0f}")
-
-    return Scene(sheet.fig, FRAMES, update)
+    moving.add(lambda step: remark.set_text(f"step {step:,.0f}"), remark)
+    moments = np.linspace(0, 1, len(steps))
+    return Scene(
+        sheet.fig,
+        lambda share: moving.to(float(np.interp(share, moments, steps))),
+        moving.artists,
+    )
 
 
-def _film(sheet: Panels, left: Axes, right: Axes, run: Record) -> list[Update]:
+def _film(sheet: Panels, left: Axes, right: Axes, run: Record, moving: Moving) -> None:
     """The decision and the paths of one run; between two recorded moments they are blended."""
     steps, axis = array(run, "film_steps", 1), array(run, "decision_axis", 1)
     fields, nodes = array(run, "film_decision", 3), array(run, "film_nodes", 4)
@@ -78,16 +78,18 @@ def _film(sheet: Panels, left: Axes, right: Axes, run: Record) -> list[Update]:
     if steps is None or fields is None or nodes is None or labels is None or axis is None:
         for ax in (left, right):
             sheet.blank(ax, why(run))
-        return []
+        return
     lived = min(alive(fields), alive(nodes))
     if not lived or alive(axis) < len(axis):
         for ax in (left, right):
             sheet.blank(ax, why(run))
-        return []
+        return
     steps, fields, nodes = steps[:lived], fields[:lived], nodes[:lived]
     image = field_image(left, fields[0], (axis[0], axis[-1], axis[0], axis[-1]))
     colors = [style.CLASSES[int(label)] for label in labels]
-    left.scatter(*nodes[0, 0].T, s=9, c=colors, linewidths=0.4, edgecolors=[style.ink()], zorder=3)
+    dots = left.scatter(
+        *nodes[0, 0].T, s=9, c=colors, linewidths=0.4, edgecolors=[style.ink()], zorder=3
+    )
     ways = LineCollection(list(nodes[0].swapaxes(0, 1)), colors=colors, **FAINT)
     right.add_collection(ways)
     ends = right.scatter(*nodes[0, -1].T, s=11, c=colors, linewidths=0, zorder=4)
@@ -101,14 +103,13 @@ def _film(sheet: Panels, left: Axes, right: Axes, run: Record) -> list[Update]:
         ways.set_segments(list(now.swapaxes(0, 1)))
         ends.set_offsets(now[-1])
 
-    return [update]
+    moving.add(update, image, dots, *left.spines.values(), ways, ends)
 
 
 def depth(runs: Runs, looks: Looks) -> Scene:
     """Depth as time: the same test points carried through the layers by each network."""
     sheet = panels(list(runs), FIRST.format("stream"), SECOND)
-    moving: list[Update] = []
-    layers = 0
+    moving, layers = Moving(), 0
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
         sheet.headline(ax, spec, looks[spec])
         nodes, labels = array(run, "nodes", 3), array(run, "test_labels", 1)
@@ -119,22 +120,17 @@ def depth(runs: Runs, looks: Looks) -> Scene:
             sheet.note(ax, why(run))
         nodes = nodes[: alive(nodes, 1e12), :, :2]
         layers = max(layers, len(nodes) - 1)
-        moving.append(_flight(ax, nodes, [style.CLASSES[int(label)] for label in labels]))
+        _flight(ax, nodes, [style.CLASSES[int(label)] for label in labels], moving)
     remark = sheet.legend(class_marks())
-
-    def update(share: float) -> None:
-        for move in moving:
-            move(share * layers)
-        remark.set_text(f"layer {share * layers:.0f} of {layers}")
-
-    return Scene(sheet.fig, FRAMES, update)
+    moving.add(lambda layer: remark.set_text(f"layer {layer:.0f} of {layers}"), remark)
+    return Scene(sheet.fig, lambda share: moving.to(share * layers), moving.artists)
 
 
-def _flight(ax: Axes, nodes: np.ndarray, colors: Any, *, zorder: float = 3) -> Update:
+def _flight(ax: Axes, nodes: np.ndarray, colors: Any, moving: Moving) -> None:
     """Points that fly along their nodes, each with a tail."""
-    tails = LineCollection([], colors=colors, zorder=zorder, **FAINT)
+    tails = LineCollection([], colors=colors, **FAINT)
     ax.add_collection(tails)
-    dots = ax.scatter(*nodes[0].T, s=6, c=colors, linewidths=0, zorder=zorder + 1)
+    dots = ax.scatter(*nodes[0].T, s=6, c=colors, linewidths=0)
     frame(ax, nodes)
     layers = np.arange(len(nodes))
 
@@ -144,17 +140,14 @@ def _flight(ax: Axes, nodes: np.ndarray, colors: Any, *, zorder: float = 3) -> U
         tails.set_segments(list(now.swapaxes(0, 1)))
         dots.set_offsets(now[-1])
 
-    return update
+    moving.add(update, tails, dots)
 
 
 def rewind(runs: Runs, looks: Looks) -> Scene:
     """Points carried forward through depth and then back, and how far off they come."""
     sheet = panels(list(runs), FIRST.format("stream"), SECOND, foot=list(runs))
     assert sheet.foot is not None
-    forward: list[Update] = []
-    backward: list[Update] = []
-    lines: dict[str, Any] = {}
-    layers = 0
+    forward, backward, lines, layers = Moving(), Moving(), dict[str, Any](), 0
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
         look = looks[spec]
         error = number(run, "rewind_error_float32")
@@ -171,31 +164,29 @@ def rewind(runs: Runs, looks: Looks) -> Scene:
         ax.scatter(*there[0].T, zorder=2, **ring)
         ways = LineCollection(list(there.swapaxes(0, 1)), colors=[style.ink(0.2)], linewidths=1.2)
         ax.add_collection(ways)
-        forward.append(_flight(ax, there, [style.ink(0.7)] * len(picked)))
-        backward.append(_flight(ax, back, [look.color] * len(picked), zorder=5))
+        _flight(ax, there, [style.ink(0.7)] * len(picked), forward)
+        _flight(ax, back, [look.color] * len(picked), backward)
         frame(ax, there)
         undone, errors = errors_undone(run, "float32")
         if len(undone):
             drawn = {"color": look.color, "ls": look.dashes, "lw": 1.3}
             (line,) = sheet.foot.plot(undone, errors, **drawn)
             lines[spec] = Line2D([], [], **drawn)
-            backward.append(Growing(line, undone).until)
+            backward.grow(Growing(line, undone))
     error_axis(sheet.foot)
     sheet.foot.set_xlim(0, layers)
     sheet.names(lines)
     ring = {"color": style.ink(0.6), "marker": "o", "ms": 5, "mfc": "none"}
-    remark = sheet.legend(
-        {"input": ring, "float32": {"color": style.ink(), "marker": "o", "ms": 3}}
-    )
+    dot = {"color": style.ink(0.7), "marker": "o", "ms": 3}
+    own = {**dot, "color": looks[next(iter(lines or runs))].color}
+    remark = sheet.legend({"input": ring, "forward": dot, "back, in float32": own})
 
     def update(share: float) -> None:
-        turn = 0.4
-        for move in forward:
-            move(layers * min(1.0, share / turn))
-        undone = layers * max(0.0, (share - turn) / (1 - turn))
-        for move in backward:
-            move(undone)
-        done = layers * share / turn
-        remark.set_text(f"layer {done:.0f}" if share < turn else f"{undone:.0f} layers undone")
+        done, undone = layers * share / TURN, layers * (share - TURN) / (1 - TURN)
+        forward.to(min(done, layers))
+        backward.to(max(undone, 0.0))
+        for artist in backward.artists:
+            artist.set_visible(undone >= 0)
+        remark.set_text(f"layer {done:.0f}" if share < TURN else f"{undone:.0f} layers undone")
 
-    return Scene(sheet.fig, 100, update)
+    return Scene(sheet.fig, update, [*forward.artists, *backward.artists, remark], 100)

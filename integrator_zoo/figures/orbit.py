@@ -56,7 +56,7 @@ def orbits_growing(
     entries = {
         "exact orbit": {"color": style.ink(0.6), "linestyle": EXACT, "linewidth": 1.6},
         "sun": SUN,
-        "end of the run": {"color": style.ink(), "marker": "o", "markersize": 3.5},
+        "planet": {"color": style.ink(), "marker": "o", "markersize": 3.5},
     }
     if any(run.status != "ok" for run in runs.values()):
         entries["lost"] = {"color": style.ink(), "marker": "X", "markersize": 6}

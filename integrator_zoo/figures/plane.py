@@ -235,7 +235,7 @@ def ledger(runs: Runs, looks: Looks) -> Figure:
             sheet.blank(ax, reason)
         else:
             _arrows(ax, run)
-        end = ("kinetic_energy_end", "kinetic energy at the end {:.3g}")
+        end = ("kinetic_energy_end", "energy at the end {:.3g}")
         sheet.headline(ax, spec, looks[spec], _told(run, end))
         energy = None if run is None else array(run, "kinetic_energy_by_node", 1)
         if energy is not None:

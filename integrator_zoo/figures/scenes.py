@@ -13,10 +13,11 @@ from matplotlib.lines import Line2D
 from ..errors import ZooError
 from ..trajectory import shadow
 from . import alive, array, by_integrator, style, why
-from .animation import FRAMES, Growing, Scene, Update, blend
+from .animation import Growing, Moving, Scene, blend
 from .flights import depth, rewind, training
 from .orbit import orbits_growing
 from .panels import Panels, panels, square
+from .shakespeare import STREAM
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -69,54 +70,43 @@ def _holds(run: Record, names: Sequence[str]) -> bool:
 def orbits(runs: Runs, looks: Looks) -> Scene:
     """The planet on its way, slowly at first; the energy beside it."""
     sheet, remark, grown = orbits_growing(dict(runs), dict(looks))
-    end = max(line.times[-1] for line in grown)
-
-    def update(share: float) -> None:
-        time = end * share**1.7
-        for line in grown:
-            line.until(time)
-        remark.set_text(f"t = {time:.1f}")
-
-    return Scene(sheet.fig, 120, update)
+    end, moving = max(line.times[-1] for line in grown), Moving()
+    for line in grown:
+        moving.grow(line)
+    moving.add(lambda time: remark.set_text(f"t = {time:.1f}"), remark)
+    return Scene(sheet.fig, lambda share: moving.to(end * share**1.7), moving.artists, 120)
 
 
 def path(runs: Runs, looks: Looks) -> Scene:
     """The shadow of the stream's path over training; the validation loss below."""
-    sheet = panels(list(runs), "in units of the stream", "", foot=list(runs))
+    sheet = panels(list(runs), STREAM, "", foot=list(runs))
     assert sheet.foot is not None
-    moving: list[Update] = []
-    lines: dict[str, Any] = {}
-    end = 0.0
+    moving, lines, end = Moving(), dict[str, Any](), 0.0
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
-        sheet.headline(ax, spec, looks[spec], "turns alternate left and right")
+        sheet.headline(ax, spec, looks[spec])
         at, losses = array(run, "validation_steps", 1), array(run, "validation_loss", 1)
         if at is not None and losses is not None and (lived := alive(losses)):
             drawn = {"color": looks[spec].color, "ls": looks[spec].dashes, "lw": 1.3}
             (line,) = sheet.foot.plot(at[:lived], losses[:lived], **drawn)
             lines[spec] = Line2D([], [], **drawn)
-            moving.append(Growing(line, at[:lived]).until)
+            moving.grow(Growing(line, at[:lived]))
             end = max(end, at[lived - 1])
-        moving.append(_shadow(sheet, ax, run, looks[spec]))
+        _shadow(sheet, ax, run, looks[spec], moving)
     sheet.foot.set(xlabel="optimiser step", ylabel="loss (nats/character)")
     sheet.names(lines)
     remark = sheet.legend({"first sub-update": {"color": style.ink(), "marker": "o", "ms": 4}})
-
-    def update(share: float) -> None:
-        for move in moving:
-            move(share * end)
-        remark.set_text(f"step {share * end:,.0f}")
-
-    return Scene(sheet.fig, FRAMES, update)
+    moving.add(lambda step: remark.set_text(f"step {step:,.0f}"), remark)
+    return Scene(sheet.fig, lambda share: moving.to(share * end), moving.artists)
 
 
-def _shadow(sheet: Panels, ax: Axes, run: Record, look: style.Look) -> Update:
+def _shadow(sheet: Panels, ax: Axes, run: Record, look: style.Look, moving: Moving) -> None:
     """One path that forms; between two measured steps lengths and bends are blended."""
     steps = array(run, "telemetry_steps", 1)
     lengths = array(run, "step_length_by_sub_update", 2)
     bends = array(run, "turning_angle_degrees_by_sub_update", 2)
     if steps is None or lengths is None or bends is None or not alive(lengths):
         sheet.blank(ax, why(run) if run.status != "ok" else "no path was recorded")
-        return lambda step: None
+        return
     lived = min(alive(lengths), alive(bends))
     steps, lengths, bends = steps[:lived], lengths[:lived], bends[:lived]
     (line,) = ax.plot([], [], color=look.color, lw=1.6, marker="o", ms=3)
@@ -128,7 +118,7 @@ def _shadow(sheet: Panels, ax: Axes, run: Record, look: style.Look) -> Update:
         now = shadow(blend(lengths, steps, step), blend(bends, steps, step))
         line.set_data(*now.T)
 
-    return update
+    moving.add(update, line)
 
 
 ANIMATIONS: Mapping[str, Animation] = {

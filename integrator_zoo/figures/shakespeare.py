@@ -24,6 +24,7 @@ Runs = Mapping[str, Sequence["Record"]]
 Looks = Mapping[str, style.Look]
 
 NATS = "validation loss (nats/character)"
+STREAM = "units of the stream; bends alternate left and right"
 DEPTH = "sub-update (attention and MLP in turn)"
 
 
@@ -72,8 +73,9 @@ def geometry(runs: Runs, looks: Looks) -> Figure:
             values = [value for run in of if (value := number(run, metric)) is not None]
             if not values:
                 continue
-            ax.barh(row, np.mean(values), 0.62, color=looks[spec].color)
-            ax.plot(values, np.full(len(values), row), "|", color=style.ink(), ms=9)
+            ax.barh(row, np.mean(values), 0.62, color=looks[spec].color, lw=0)
+            if len(values) > 1:
+                ax.plot(values, np.full(len(values), row), "|", color=style.ink(), ms=9)
             _beside(ax, row, f"{np.mean(values):.1f}")
         ax.set(xlabel=label, ylim=(len(runs) - 0.5, -0.5))
         ax.set_yticks(range(len(runs)), [style.plain(spec, 28) for spec in runs])
@@ -93,12 +95,12 @@ def sub_updates(runs: Runs, looks: Looks) -> Figure:
     left.set(xlabel=DEPTH, ylabel="displacement")
     right.set(xlabel=DEPTH, ylabel="norm of the velocity")
     if not right.lines:
-        right.text(
-            0.5, 0.5, "no rule here keeps a velocity", ha="center", transform=right.transAxes
-        )
+        right.set(xticks=[], yticks=[])
+        style.note(right, "no rule here keeps a velocity", 0.5)
     for ax in (left, right):
-        ax.set_ylim(bottom=0)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if ax.lines:
+            ax.set_ylim(bottom=0)
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         sns.despine(ax=ax)
     _legend(fig, looks)
     return fig
@@ -106,7 +108,7 @@ def sub_updates(runs: Runs, looks: Looks) -> Figure:
 
 def shadows(runs: Runs, looks: Looks) -> Figure:
     """The two-dimensional shadow of each path: true segment lengths, true bends."""
-    sheet = panels(list(runs), "in units of the stream", "")
+    sheet = panels(list(runs), STREAM, "")
     for ax, (spec, of) in zip(sheet.axes, runs.items(), strict=True):
         run = of[0]
         lengths = array(run, "step_length_by_sub_update", 2)

@@ -140,7 +140,7 @@ def page(judgements: Sequence[Judgement]) -> str:
         missing = [m.claim for m in members if m.verdict == "not run"]
         if missing:
             commands = dict.fromkeys(r.command() for claim in missing for r in claim.requests)
-            lines += ["", "Not run here; these do it:", "", "```sh", *commands, "```"]
+            lines += ["", "Not run here; these do it:", "", "```text", *commands, "```"]
     return "\n".join(lines) + "\n"
 
 

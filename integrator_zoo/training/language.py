@@ -284,17 +284,15 @@ class LanguageTrainer:
         return run, note
 
     def _words(self, stop: int, first: int, losses: np.ndarray, seconds: float) -> str:
-        """Progress in a few words: step, loss, speed, time left."""
+        """Progress in a few words: step, loss, speed."""
         plan, done = self.plan, stop - max(first, 0)
         words = f"step {stop:,} of {plan.stop:,}"
         if not done:
             return words
         rate = done / seconds
         speed = rate * plan.batch * plan.context * len(self.load.jobs)
-        left = (plan.stop - stop) / rate
-        shown = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
         loss = losses[:, max(0, stop - 20) : stop].mean()
-        return f"{words}, loss {loss:.3f}, {speed:,.0f} tokens/s, {shown} left"
+        return f"{words}, loss {loss:.3f}, {speed:,.0f} tokens/s"
 
 
 def _slice(tree: Any, i: int) -> Any:
