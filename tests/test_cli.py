@@ -49,6 +49,7 @@ def strict(text):
         (["compare", "rings", "--plugin", "none.py"], "no plugin file"),
         (["run", "rings"], "takes one integrator"),
         (["run", "rings", "-i", "euler", "--seed", "-1"], "--seed -1"),
+        (["report", "runs"], "is not a folder.  Give run folders"),
         (["info", "ledgr"], "Did you mean 'ledger'"),
         (["info"], "Missing argument"),
         (["list", "--jason"], "No such option"),
@@ -84,7 +85,7 @@ def test_compare_kepler_twice(tmp_path):
     assert [row["integrator"] for row in told["rows"]] == ["euler", "leapfrog"]
     assert {row["status"] for row in told["rows"]} == {"ok"}
     assert "euler | leapfrog" in told["pairs"]["final_separation"]
-    for path in told["pictures"] + [row["run"] for row in told["rows"]]:
+    for path in [*told["pictures"], told["report"], *(row["run"] for row in told["rows"])]:
         assert (tmp_path / path).exists()
     again = zoo(*words, cwd=tmp_path)
     assert "2 of 2 runs were finished before" in again.stderr
