@@ -12,10 +12,11 @@ from PIL import Image
 from test_figures import ODD, orbit_record, planar_record, record
 from typer.testing import CliRunner
 
-from integrator_zoo.cli import animate
+from integrator_zoo.cli import animate  # noqa: F401 (it adds its commands)
 from integrator_zoo.cli.app import app
 from integrator_zoo.errors import ZooError
 from integrator_zoo.figures import animation, flights, scenes, style
+from integrator_zoo.runs.found import find_runs
 
 
 def rewind_record(root, spec, status="ok"):
@@ -195,5 +196,5 @@ def test_the_command_finds_runs_and_says_what_is_wrong(tmp_path, monkeypatch):
 
 def test_run_folders_are_found_below_a_place(tmp_path):
     folders = {orbit_record(tmp_path, spec).folder for spec in ("a", "b")}
-    assert {run.folder for run in animate.read_runs([tmp_path])} == folders
-    assert len(animate.read_runs([tmp_path, *folders])) == 2
+    assert {run.folder for run in find_runs([tmp_path])} == folders
+    assert len(find_runs([tmp_path, *folders])) == 2

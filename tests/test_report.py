@@ -17,9 +17,10 @@ import pytest
 import integrator_zoo as zoo
 from integrator_zoo.errors import ZooError
 from integrator_zoo.registry import current
-from integrator_zoo.report import find_runs, studies, write_report
-from integrator_zoo.report.studies import command_of
+from integrator_zoo.report import chapters, write_report
+from integrator_zoo.report.chapters import command_of
 from integrator_zoo.runs import Store, perform
+from integrator_zoo.runs.found import find_runs
 
 TINY_GPT = {
     "corpus": "generated", "width": 16, "layers": 2, "heads": 2, "mlp_hidden": 16, "context": 8,
@@ -79,7 +80,7 @@ def page(many, tmp_path_factory):
     notes = []
     clock = time.process_time()
     found = find_runs([many])
-    write_report(studies(found, current()), target, note=notes.append)
+    write_report(chapters(found, current()), target, note=notes.append)
     seconds = time.process_time() - clock
     assert len(found) == 54
     assert not notes
@@ -120,8 +121,8 @@ def test_the_page_asks_nobody_and_escapes_everything(page):
     assert all(address.startswith(("data:", "#")) for address in seen.addresses)
     assert "<b>mu" not in text
     assert "alert(1)</script>" not in text
-    assert seen.tags.count("script") == 6  # data of two studies, the charts, two libraries, ours
-    data = json.loads(seen.scripts["study-1-data"])
+    assert seen.tags.count("script") == 6  # data of two chapters, the charts, two libraries, ours
+    data = json.loads(seen.scripts["chapter-1-data"])
     assert f"{WICKED} (depth 6)" in {one["label"] for one in data["subjects"]}
     assert text.count("<details>") == 54
 
@@ -153,8 +154,8 @@ def test_a_damaged_run_among_others_is_named_and_left_out(real, tmp_path):
 def test_the_command_of_a_run_is_that_of_the_run(real):
     """Typed again, it finds the run that it is said to make."""
     record = real[-1]
-    (study,) = studies([record], current())
-    words = shlex.split(command_of(study.settings[0].experiment, record))
+    (chapter,) = chapters([record], current())
+    words = shlex.split(command_of(chapter.settings[0].experiment, record))
     assert words[:3] == ["zoo", "run", "shakespeare"]
     code = "from integrator_zoo.cli import main; main()"
     store = record.folder.parents[1]
@@ -168,12 +169,12 @@ def test_the_command_of_a_run_is_that_of_the_run(real):
 
 def test_the_command_of_a_comparison(real):
     rings = [record for record in real if record.config["experiment"] == "rings"]
-    (study,) = studies(rings, current())
-    assert study.settings[0].commands() == [
+    (chapter,) = chapters(rings, current())
+    assert chapter.settings[0].commands() == [
         "zoo compare rings -i euler -i ledger --seeds 2 --set depth=6 --set steps=60"
     ]
-    (study,) = studies(rings[:3], current())  # no comparison has these seeds
-    assert [line.split(" --set")[0] for line in study.settings[0].commands()] == [
+    (chapter,) = chapters(rings[:3], current())  # no comparison has these seeds
+    assert [line.split(" --set")[0] for line in chapter.settings[0].commands()] == [
         "zoo run rings -i euler --seed 0",
         "zoo run rings -i euler --seed 1",
         "zoo run rings -i ledger --seed 0",
@@ -217,7 +218,7 @@ def opened(browser, page):
 
 def column(browser, index):
     return browser.execute_script(
-        """const rows = [...document.querySelectorAll("#study-1 tbody tr")];
+        """const rows = [...document.querySelectorAll("#chapter-1 tbody tr")];
         return rows.map((row) => row.cells[arguments[0]].textContent);""",
         index,
     )
@@ -226,36 +227,36 @@ def column(browser, index):
 def subjects(browser, *labels):
     """The places of some integrators in the list of choices."""
     script = (
-        "return [...document.querySelectorAll('#study-1 .choice')].map(c => c.textContent.trim())"
+        "return [...document.querySelectorAll('#chapter-1 .choice')].map(c => c.textContent.trim())"
     )
     return [browser.execute_script(script).index(label) for label in labels]
 
 
-def scrub(browser, slider, value, study=1):
+def scrub(browser, slider, value, chapter=1):
     """Move a slider, as a key does, and wait for the charts."""
     return browser.execute_async_script(
-        """const [slider, value, study, done] = arguments;
-        const input = document.querySelector(`#study-${study} [data-slider="${slider}"] input`);
+        """const [slider, value, chapter, done] = arguments;
+        const input = document.querySelector(`#chapter-${chapter} [data-slider="${slider}"] input`);
         input.value = value;
         input.dispatchEvent(new Event("input"));
         requestAnimationFrame(() => setTimeout(done, 50));""",
-        slider, value, study,
+        slider, value, chapter,
     )  # fmt: skip
 
 
-def drawn_points(browser, subject, study=1):
+def drawn_points(browser, subject, chapter=1):
     """Where the chart of an integrator has its points, read off the picture, in data units."""
     return np.array(
         browser.execute_script(
-            """const [subject, study] = arguments;
-            const card = document.querySelector(`#study-${study} [data-subject="${subject}"]`);
+            """const [subject, chapter] = arguments;
+            const card = document.querySelector(`#chapter-${chapter} [data-subject="${subject}"]`);
             const chart = card.querySelector(".chart");
             const [x, y] = [chart.view.scale("x"), chart.view.scale("y")];
             return [...chart.querySelectorAll("g.heads_marks path")].map((mark) => {
               const [, a, b] = mark.getAttribute("transform").match(/\\((.+),(.+)\\)/);
               return [x.invert(+a), y.invert(+b)];
             });""",
-            subject, study,
+            subject, chapter,
         )
     )  # fmt: skip
 
@@ -266,14 +267,14 @@ def test_the_names_are_texts(opened):
 
 
 def test_a_heading_sorts_the_table(opened):
-    heading = opened.find_elements("css selector", "#study-1 thead button")[1]
+    heading = opened.find_elements("css selector", "#chapter-1 thead button")[1]
     before = column(opened, 1)
     assert set(before) == {"3", "6"}
     heading.send_keys("\n")
     assert column(opened, 1) == sorted(before, key=float)
     heading.send_keys("\n")
     assert column(opened, 1) == sorted(before, key=float, reverse=True)
-    loss = opened.find_elements("css selector", "#study-1 thead button")[4]
+    loss = opened.find_elements("css selector", "#chapter-1 thead button")[4]
     for _ in range(2):  # what is missing is last either way
         loss.send_keys("\n")
         assert column(opened, 4)[-2:] == ["-", "-"]
@@ -284,7 +285,7 @@ def test_scrubbing_depth_and_training_draws_the_recorded_points(opened, many):
     run = next(run for run in found if run.integrator == "euler" and run.seed == 0)
     nodes, steps = run.arrays["film_nodes"], run.arrays["film_steps"].tolist()
     (subject,) = subjects(opened, "euler (depth 6)")
-    path = "return document.querySelector('#study-1 .explorer').explorer"
+    path = "return document.querySelector('#chapter-1 .explorer').explorer"
     kept = opened.execute_script(f"{path}.data.subjects[{subject}].path.steps")
     stops = opened.execute_script(f"{path}.step.stops")
     assert len(kept) >= 2
@@ -299,8 +300,8 @@ def test_scrubbing_depth_and_training_draws_the_recorded_points(opened, many):
 
 
 def test_another_integrator_is_picked_by_key(opened):
-    boxes = opened.find_elements("css selector", "#study-1 fieldset input")
-    cards = opened.find_elements("css selector", "#study-1 [data-subject]")
+    boxes = opened.find_elements("css selector", "#chapter-1 fieldset input")
+    cards = opened.find_elements("css selector", "#chapter-1 [data-subject]")
     off, on = subjects(opened, "euler (depth 6)", "ledger (depth 6)")
     assert (cards[off].is_displayed(), cards[on].is_displayed()) == (True, False)
     for place in (off, on):
@@ -313,14 +314,14 @@ def test_another_integrator_is_picked_by_key(opened):
 
 def test_scrubbing_training_changes_the_path_of_a_language_model(opened, real):
     arrays = real[-1].arrays
-    scrub(opened, "depth", 1, study=2)
+    scrub(opened, "depth", 1, chapter=2)
     for step, lengths in zip(
         arrays["telemetry_steps"], arrays["step_length_by_sub_update"], strict=True
     ):
         stops = opened.execute_script(
-            "return document.querySelector('#study-2 .explorer').explorer.step.stops"
+            "return document.querySelector('#chapter-2 .explorer').explorer.step.stops"
         )
-        scrub(opened, "step", stops.index(step), study=2)
+        scrub(opened, "step", stops.index(step), chapter=2)
         np.testing.assert_allclose(drawn_points(opened, 0, 2), [[lengths[0], 0]], atol=2e-3)
     assert len(set(arrays["step_length_by_sub_update"][:, 0])) > 1  # the control
 

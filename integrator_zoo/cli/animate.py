@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,6 +51,7 @@ def animate(
 ) -> None:
     """Animate runs as GIF and WebP; without RUNS those that are missing are run."""
     from ..figures.scenes import ANIMATIONS
+    from ..runs.found import find_runs
 
     if name is None:
         for known, animation in ANIMATIONS.items():
@@ -65,7 +66,7 @@ def animate(
                 "zoo animate takes run folders, or what to run: not both.",
                 f"zoo animate {name} {runs[0]}",
             )
-        records = read_runs(runs)
+        records = find_runs(runs, output.note)
     else:
         chosen = chosen_experiment(registry, experiment or animation.experiment, preset, settings)
         specs = integrator or list(chosen.default_specs)
@@ -103,8 +104,9 @@ def draw(
     """Draw the pictures of finished runs of one experiment."""
     registry = registry_with(plugin, strict=False)
     from ..figures import style
+    from ..runs.found import find_runs
 
-    records = read_runs(runs)
+    records = find_runs(runs, output.note)
     names = sorted({record.config["experiment"] for record in records})
     if len(names) > 1:
         raise ZooError(
@@ -118,28 +120,3 @@ def draw(
         return
     for path in pictures:
         output.print_line(f"picture   {path}")
-
-
-def read_runs(places: list[Path]) -> list[Record]:
-    """The records in run folders, and in the folders below those that are none.
-
-    Raises:
-        ZooError: a place that holds no run.
-    """
-    from ..runs.store import read
-
-    found: dict[Path, Any] = {}
-    for place in places:
-        folders = sorted(file.parent for file in place.rglob("record.json"))
-        here = {}
-        for folder in folders:
-            try:
-                here[folder.resolve()] = read(folder)
-            except (OSError, ValueError, KeyError):
-                output.note(f"{str(folder)!r} is not a run folder of this version: left out")
-        if not here:
-            raise ZooError(
-                f"{str(place)!r} holds no run.", "Give a folder that zoo run or compare printed."
-            )
-        found |= here
-    return list(found.values())

@@ -293,8 +293,8 @@ def _pictures(
 def _report(registry: Registry, records: list[Record], page: Path, drawn: list[Path]) -> None:
     """Write the report of a comparison; without it, the pictures are kept all the same."""
     try:
-        from ..report import studies, write_report
+        from ..report import chapters, write_report
 
-        write_report(studies(records, registry), page, drawn=drawn, note=output.note)
+        write_report(chapters(records, registry), page, drawn=drawn, note=output.note)
     except Exception as error:
         output.note(f"the report could not be written: {one_line(error)}")

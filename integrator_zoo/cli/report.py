@@ -23,9 +23,10 @@ def report(
 ) -> None:
     """Write one HTML page about runs: table, pictures, explorer, how to reproduce. No network."""
     registry = registry_with(plugin, strict=False)
-    from ..report import find_runs, studies, write_report
+    from ..report import chapters, write_report
+    from ..runs.found import find_runs
 
     found = find_runs(runs, output.note)
-    page = write_report(studies(found, registry), out, note=output.note)
+    page = write_report(chapters(found, registry), out, note=output.note)
     size = page.stat().st_size / 1e6
     output.print_line(f"report    {page}  ({len(found)} runs, {size:.1f} MB)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from .chapters import chapters
 from .page import write_report
-from .studies import find_runs, studies
 
-__all__ = ["find_runs", "studies", "write_report"]
+__all__ = ["chapters", "write_report"]

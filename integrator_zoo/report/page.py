@@ -20,9 +20,9 @@ from ..errors import ZooError, one_line
 from ..figures import by_integrator, style, why
 from ..runs.store import finite
 from . import charts, comparison
+from .chapters import Chapter, Setting, command_of
 from .curves import TIME, curves, logarithmic
 from .paths import path
-from .studies import Setting, Study, command_of
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -31,9 +31,9 @@ HERE = files("integrator_zoo.report")
 VENDORED = ("vega-6.4.0.min.js", "vega-lite-6.4.3.min.js")
 """The charting library, unmodified from its npm packages; the second builds on the first."""
 EXPLORED = 24
-"""So many integrators of a study, over all settings, can be chosen in the explorer."""
+"""So many integrators of a chapter, over all settings, can be chosen in the explorer."""
 NUMBERS = 250_000
-"""About so many numbers of paths are kept of a study, about seven bytes each."""
+"""About so many numbers of paths are kept of a chapter, about seven bytes each."""
 QUALITY = 82
 """Of pictures, from 0 to 100: at this, lines and letters show no trace of compression."""
 
@@ -41,16 +41,16 @@ Note = Callable[[str], None]
 
 
 def write_report(
-    found: Sequence[Study],
+    found: Sequence[Chapter],
     target: Path,
     *,
     drawn: Sequence[Path] = (),
     note: Note = lambda line: None,
 ) -> Path:
-    """Write the page about some studies; it needs nothing but itself.
+    """Write the page about some chapters; it needs nothing but itself.
 
     Args:
-        found: see `studies`.
+        found: see `chapters`.
         target: the HTML file.
         drawn: light pictures of the only comparison, where they are there already.
         note: is told what could not be drawn.
@@ -63,7 +63,7 @@ def write_report(
         .get_template("page.html")
         .render(
             title=_title(found),
-            studies=[_study(study, drawn, note) for study in found],
+            chapters=[_chapter(chapter, drawn, note) for chapter in found],
             charts={"path": charts.path(), "curve": charts.curve()},
             version=importlib.metadata.version("integrator-zoo"),
             unequal=comparison.UNEQUAL,
@@ -101,35 +101,37 @@ def _environment() -> jinja2.Environment:
     return made
 
 
-def _title(found: Sequence[Study]) -> str:
-    names = [study.experiment.name for study in found]
+def _title(found: Sequence[Chapter]) -> str:
+    names = [chapter.experiment.name for chapter in found]
     return ", ".join(names)
 
 
-def _study(study: Study, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
-    specs = list(by_integrator(study.records))
+def _chapter(chapter: Chapter, drawn: Sequence[Path], note: Note) -> dict[str, Any]:
+    specs = list(by_integrator(chapter.records))
     places = {spec: place for place, spec in enumerate(specs)}
     colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
-    shown = study.settings[-1]  # of a sweep, one comparison is drawn: drawing takes seconds
+    shown = chapter.settings[-1]  # of a sweep, one comparison is drawn: drawing takes seconds
     return {
-        "name": study.experiment.name,
-        "summary": study.experiment.summary,
-        "random": study.experiment.random,
-        "headlines": [_headline(setting) for setting in study.settings],
-        "differing": study.differing,
-        "headings": comparison.headings(study.experiment),
+        "name": chapter.experiment.name,
+        "summary": chapter.experiment.summary,
+        "random": chapter.experiment.random,
+        "headlines": [_headline(setting) for setting in chapter.settings],
+        "differing": chapter.differing,
+        "headings": comparison.headings(chapter.experiment),
         "rows": [
             {"row": row, "setting": setting, "place": places[row.spec]}
-            for setting in study.settings
+            for setting in chapter.settings
             for row in comparison.rows(setting.experiment, setting.records)
         ],
-        "remarks": comparison.remarks(study.records),
+        "remarks": comparison.remarks(chapter.records),
         "colors": [(light.color, dark.color) for light, dark in colors],
         "pictures": _pictures(shown, drawn, note),
         "pictured": shown.name,
-        "explorer": _explorer(study, places),
-        "settings": study.settings,
-        "runs": [_run(setting, record) for setting in study.settings for record in setting.records],
+        "explorer": _explorer(chapter, places),
+        "settings": chapter.settings,
+        "runs": [
+            _run(setting, record) for setting in chapter.settings for record in setting.records
+        ],
     }
 
 
@@ -177,12 +179,12 @@ def _data_address(picture: Path) -> dict[str, Any]:
     return {"address": f"data:image/webp;base64,{encoded}", "width": width, "height": height}
 
 
-def _explorer(study: Study, places: Mapping[str, int]) -> dict[str, Any] | None:
+def _explorer(chapter: Chapter, places: Mapping[str, int]) -> dict[str, Any] | None:
     """What the explorer can show: the lowest sound seed of each integrator; None for nothing."""
     subjects = []
-    count = sum(len(by_integrator(setting.records)) for setting in study.settings)
+    count = sum(len(by_integrator(setting.records)) for setting in chapter.settings)
     most = NUMBERS // min(count, EXPLORED)
-    for setting in study.settings:
+    for setting in chapter.settings:
         for spec, of in by_integrator(setting.records).items():
             run = next((run for run in of if run.status == "ok"), of[0])
             subjects.append(_subject(setting, spec, run, places[spec], most))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ZooError
 from ..figures import by_integrator
 from ..options import format_value
-from ..runs.store import Record, read
+from ..runs.store import Record
 
 if TYPE_CHECKING:
     from ..lab import Experiment
@@ -28,7 +25,7 @@ class Setting:
     """With the settings of the runs."""
     records: tuple[Record, ...]
     differs: dict[str, str]
-    """The settings in which it differs from the study's others."""
+    """The settings in which it differs from the chapter's others."""
 
     @property
     def name(self) -> str:
@@ -47,7 +44,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Study:
+class Chapter:
     """All runs of one experiment."""
 
     experiment: Experiment
@@ -63,49 +60,7 @@ class Study:
         return tuple(self.settings[0].differs)
 
 
-def find_runs(
-    paths: Sequence[Path], note: Callable[[str], None] = lambda line: None
-) -> list[Record]:
-    """The records of run folders, and of all run folders inside other folders.
-
-    Args:
-        paths: run folders, or folders that hold some.
-        note: is told of a folder found inside another that cannot be read; it is left out.
-
-    Raises:
-        ZooError: a path is no folder, holds no run, or is a run that cannot be read.
-    """
-    found: dict[Path, Record] = {}
-    for path in paths:
-        if not path.is_dir():
-            raise ZooError(f"{str(path)!r} is not a folder.", _GIVE)
-        named = (path / "record.json").is_file()
-        before = len(found)
-        for folder in [path] if named else _inside(path):
-            try:
-                found[folder.resolve()] = read(folder)
-            except (OSError, ValueError, KeyError) as error:
-                if named:
-                    raise ZooError(f"{str(path)!r} is not a complete run folder.", _GIVE) from None
-                note(f"{str(folder)!r} is left out: it cannot be read ({type(error).__name__})")
-        if len(found) == before and not named:
-            raise ZooError(f"{str(path)!r} holds no run that can be read.", _GIVE)
-    return list(found.values())
-
-
-_GIVE = "Give run folders, or a folder that holds some, such as runs/"
-
-
-def _inside(path: Path) -> Iterator[Path]:
-    """The run folders below a folder, in order; hidden ones are half written."""
-    for place, below, files in os.walk(path):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        if "record.json" in files:
-            below.clear()
-            yield Path(place)
-
-
-def studies(records: Sequence[Record], registry: Registry) -> list[Study]:
+def chapters(records: Sequence[Record], registry: Registry) -> list[Chapter]:
     """The runs by experiment, and in each by settings.
 
     Raises:
@@ -116,16 +71,16 @@ def studies(records: Sequence[Record], registry: Registry) -> list[Study]:
         key = json.dumps(record.config["settings"], sort_keys=True)
         groups.setdefault(record.config["experiment"], {}).setdefault(key, []).append(record)
     return [
-        _study(registry.get("experiment", name), list(of.values())) for name, of in groups.items()
+        _chapter(registry.get("experiment", name), list(of.values())) for name, of in groups.items()
     ]
 
 
-def _study(plain: Experiment, groups: Sequence[list[Record]]) -> Study:
+def _chapter(plain: Experiment, groups: Sequence[list[Record]]) -> Chapter:
     chosen = [plain.with_options(group[0].config["settings"]) for group in groups]
     values = [experiment.option_values() for experiment in chosen]
     differ = [key for key in values[0] if len({str(v[key]) for v in values}) > 1]
     order = sorted(range(len(groups)), key=lambda i: [_sortable(values[i][key]) for key in differ])
-    return Study(
+    return Chapter(
         plain,
         tuple(
             Setting(
