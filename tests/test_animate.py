@@ -171,7 +171,7 @@ def test_the_command_finds_runs_and_says_what_is_wrong(tmp_path, monkeypatch):
     assert "orbits" in zoo().stdout
     for words, said in {
         ("orbit",): "no animation 'orbit' .*Did you mean 'orbits'",
-        ("orbits", tmp_path / "nowhere"): "holds no run",
+        ("orbits", tmp_path / "nowhere"): "is not a folder",
         ("orbits", orbits, "-i", "euler"): "not both",
         ("orbits", plain): "a run of made. holds no x and no exact and no times",
         ("training", orbits): "holds no film_decision",
