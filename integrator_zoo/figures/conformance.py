@@ -51,6 +51,9 @@ def stability(seen: Mapping[str, Portrait], looks: Mapping[str, style.Look]) -> 
     sheet = panels(list(seen), "Re z, h = 1", "Im z")
     for ax, (spec, part) in zip(sheet.axes, seen.items(), strict=True):
         _region(ax, part, looks[spec])
+        if part.stability is not None:
+            real, _ = plane()
+            ax.set_ylim(-np.ptp(real) / 2, np.ptp(real) / 2)  # both axes at one scale
         sheet.headline(ax, spec, looks[spec], f"F(x) = z x, {part.dynamics}")
     sheet.legend({"|eigenvalues| at most 1": {"marker": "s", "ms": 6, "color": style.ink(0.35)}})
     return sheet.fig
@@ -92,6 +95,7 @@ def _stability(ax: Axes, seen: Portrait, look: style.Look) -> None:
 def _region(ax: Axes, seen: Portrait, look: style.Look) -> None:
     """Where a linear field is damped or kept: |eigenvalues| at most 1."""
     if seen.stability is None:
+        ax.set(xticks=[], yticks=[])
         style.note(ax, "not linear: the stream stays on a manifold", 0.5, 24)
         return
     real, imaginary = plane()
