@@ -42,6 +42,14 @@ def unknown(kind: str, got: str, known: Iterable[str], hint: str = "") -> ZooErr
     return ZooError(f"no {kind} {got!r} ({len(names)} known).{guess}", hint)
 
 
+def unwritable(path: object, error: OSError, rest: str = "") -> ZooError:
+    """The error for a file or folder that cannot be written, such as on a full disk."""
+    return ZooError(
+        f"cannot write {str(path)!r}: {error.strerror or error}.",
+        f"Free some space, or give another folder: --out DIR.{rest}",
+    )
+
+
 def one_line(error: BaseException, culprit: type | None = None) -> str:
     """The first line of any exception, with its type: what a table or a warning can hold.
 

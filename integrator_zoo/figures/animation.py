@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image, features
 
-from ..errors import ZooError
+from ..errors import unwritable
 
 Update = Callable[[float], None]
 """Shows one moment."""
@@ -132,10 +132,7 @@ def write(
                 _fitting(frames, Path(made) / path.name, writer, most)
                 (Path(made) / path.name).replace(path)
     except OSError as error:
-        raise ZooError(
-            f"cannot write {str(paths[0])!r}: {error.strerror or error}.",
-            "Free some space, or give another folder: --out DIR.",
-        ) from None
+        raise unwritable(paths[0], error) from None
     return paths
 
 

@@ -25,7 +25,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from ..errors import ZooError
+from ..errors import unwritable
 
 DPI = 150
 WIDTH = 7.2
@@ -260,10 +260,7 @@ def save(fig: Figure, folder: Path, stem: str) -> list[Path]:
                     fig.savefig(Path(made) / path.name, dpi=DPI, **_SAVING.get(path.suffix, {}))
                 (Path(made) / path.name).replace(path)
     except OSError as error:
-        raise ZooError(
-            f"cannot write {str(paths[0])!r}: {error.strerror or error}.",
-            "Free some space, or give another folder: --out DIR.",
-        ) from None
+        raise unwritable(paths[0], error) from None
     return paths
 
 

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from ..errors import ZooError
+from ..errors import ZooError, unwritable
 
+KEPT = " Finished runs are kept."
 FORMAT = 1
 """Version of the folder's layout; folders of another version are not found again."""
 
@@ -180,13 +181,13 @@ def replacing(folder: Path) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error, KEPT) from None
     try:
         yield made
         made.chmod(0o755)
         _take_place(made, folder)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error, KEPT) from None
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
@@ -204,13 +205,6 @@ def _take_place(made: Path, folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # another one has just moved it away
             folder.rename(old / folder.name)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(folder: Path, error: OSError) -> ZooError:
-    return ZooError(
-        f"cannot write {str(folder)!r}: {error.strerror or error}.",
-        "Free some space, or give another folder: --out DIR. Finished runs are kept.",
-    )
 
 
 def finite(value: Any) -> Any:
@@ -246,4 +240,4 @@ def write_text(file: Path, text: str) -> None:
             written.write_text(text, encoding="utf-8")
             written.replace(file)
     except OSError as error:
-        raise _unwritable(file, error) from None
+        raise unwritable(file, error) from None
