@@ -49,14 +49,14 @@ def test_leapfrogs_error_falls_by_four_per_halving_and_eulers_does_not(tmp_path)
 
 
 def test_the_rings_ceiling(tmp_path):
-    """Depth 32, three seeds, 4,000 steps: the published setting."""
+    """Depth 32, 4,000 steps, of the published three seeds the first; `zoo reproduce` has all."""
     records = perform(
         current().get("experiment", "rings"),
         [zoo.get("euler"), zoo.get("ledger")],
-        range(3),
+        range(1),
         Store(tmp_path),
     )
-    euler, ledger = records[:3], records[3:]
+    euler, ledger = records[:1], records[1:]
     accuracy = [record.metrics["test_accuracy"] for record in euler]
     assert 0.985 <= statistics.mean(accuracy) <= 0.9999
     assert all(record.metrics["test_accuracy"] == 1 for record in ledger)
