@@ -139,7 +139,8 @@ def test_orbit_claims_from_nothing_and_from_records_alone(tmp_path):
         return done.stdout
 
     wanted = ["orbit/euler-drift-0.05", "orbit/leapfrog-deviation-0.05"]
-    first = json.loads(zoo(*wanted, "--json"))["claims"]
+    page = ["--page", "docs/reproduction.md"]
+    first = json.loads(zoo(*wanted, "--json", *page))["claims"]
     assert [claim["verdict"] for claim in first] == ["holds", "holds"]
     assert "5 hold, 0 differ" in (tmp_path / "docs" / "reproduction.md").read_text()
     assert json.loads(zoo(*wanted, "--json", "--no-run"))["claims"] == first

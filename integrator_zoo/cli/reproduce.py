@@ -16,6 +16,7 @@ from .app import AsJson, Out, Plugin, Strict, app, registry_with, working
 if TYPE_CHECKING:
     from ..claims import Judgement, Request
 
+PAGE = Path("docs/reproduction.md")
 NoRun = Annotated[bool, typer.Option("--no-run", help="Only read the records there are.")]
 
 
@@ -28,7 +29,10 @@ def reproduce(
     effort: Annotated[
         str, typer.Option(help="Do runs that take minutes, hours or days.")
     ] = EFFORTS[0],
-    page: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/reproduction.md"),
+    page: Annotated[
+        Path | None,
+        typer.Option(help=f"The page to write; of all claims {PAGE}, else none.", metavar="FILE"),
+    ] = None,
     out: Out = Path("runs"),
     as_json: AsJson = False,
     plugin: Plugin = None,
@@ -48,13 +52,14 @@ def reproduce(
         affordable = EFFORTS[: EFFORTS.index(effort) + 1]
         _do([r for claim in chosen if claim.effort in affordable for r in claim.requests], out)
     found = judge(chosen, Store(out))
-    if not no_run or not as_json:
+    page = page or (None if claims or as_json else PAGE)
+    if page:
         _write(page, page_of(found if not claims else judge(list(known.values()), Store(out))))
     if as_json:
         output.print_json({"claims": [judgement.as_json() for judgement in found]})
         return
     _print_judgements(found)
-    print(f"\n{counts(found)}\npage      {page}")
+    print(f"\n{counts(found)}" + (f"\npage      {page}" if page else ""))
 
 
 @app.command()
@@ -121,3 +126,6 @@ def _print_judgements(found: Sequence[Judgement]) -> None:
             judgement.verdict,
         )
     output.print_table(table)
+    differing = [judgement.claim for judgement in found if judgement.verdict == "differs"]
+    for remark in dict.fromkeys(claim.remark for claim in differing if claim.remark):
+        print(f"\n{remark}")

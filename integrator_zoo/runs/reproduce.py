@@ -115,7 +115,9 @@ def page(judgements: Sequence[Judgement]) -> str:
     lines = [
         "# Reproduction",
         "",
-        "Written by `zoo reproduce` from run records. Each claim is a published figure with "
+        "Written by `zoo reproduce` from run records. The published figures are those of three "
+        "posts of July 2026 (skip connections with inertia; transformers with a velocity ledger; "
+        "a velocity ledger for transformers) and their result files. Each claim is one, with "
         "bounds that were set beforehand; it *holds* where the measured number lies within them. "
         "Intervals are 95 % (bootstrap over seeds, exact binomial for shares), or the range of "
         "all seeds where these are few.",
