@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from . import alive, array, by_integrator, number, style, why
 from .animation import Growing
-from .panels import Panels, panels, square
+from .panels import Panels, one_scale, panels, square
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -53,6 +53,7 @@ def orbits_growing(
     for ax, (spec, run) in zip(sheet.axes, runs.items(), strict=True):
         reach = _orbit(sheet, ax, run, looks[spec], grown)
         sheet.headline(ax, spec, looks[spec], _far(reach))
+    one_scale(sheet.axes)
     entries = {
         "exact orbit": {"color": style.ink(0.6), "linestyle": EXACT, "linewidth": 1.6},
         "sun": SUN,

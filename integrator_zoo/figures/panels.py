@@ -148,3 +148,17 @@ def square(ax: Axes, points: np.ndarray, most: float, centre: Any) -> bool:
     for bounds, at in zip((ax.set_xlim, ax.set_ylim), middle, strict=True):
         bounds(at - half, at + half)
     return clips
+
+
+def one_scale(axes: Sequence[Axes], most: float = 4.0) -> None:
+    """Show square panels at the largest one's scale, where none would shrink `most` times."""
+    drawn = [ax for ax in axes if ax.has_data()]
+    halves = [(high - low) / 2 for low, high in (ax.get_xlim() for ax in drawn)]
+    if not halves or max(halves) > most * min(halves):
+        return
+    for ax in drawn:
+        for bounds, (low, high) in (
+            (ax.set_xlim, ax.get_xlim()),
+            (ax.set_ylim, ax.get_ylim()),
+        ):
+            bounds((low + high) / 2 - max(halves), (low + high) / 2 + max(halves))

@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from . import alive, array, number, style, why
-from .panels import Panels, panels, square
+from .panels import Panels, one_scale, panels, square
 
 if TYPE_CHECKING:
     from ..runs.store import Record
@@ -109,6 +109,7 @@ def trajectories(runs: Runs, looks: Looks) -> Figure:
         told = ("path_length", "path {:.1f}"), ("turning_angle_degrees", "turn {:.0f}°/layer")
         sheet.headline(ax, spec, looks[spec], _told(run, *told))
         _other_seed(sheet, ax, run, usual)
+    one_scale(sheet.axes)
     ends = {"color": style.ink(), "marker": "o", "ms": 4}
     sheet.legend(
         {**class_marks(), "input": {**ends, "mfc": "none"}, "output": ends}, f"seed {usual}"
