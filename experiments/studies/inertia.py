@@ -28,11 +28,9 @@ def _per_distance(group: Sequence) -> list[float]:
     return [way / end for way, end in zip(ways, ends, strict=True)]
 
 
-def _share(groups: Groups, control: int) -> Interval:
-    """How much of the shortening from plain to ledger the control has too, paired by seed."""
-    plain, ledger, ours = (
-        np.array(values(groups[i], "path_length")) for i in (PLAIN, LEDGER, control)
-    )
+def _share(groups: Groups, control: int, metric: str = "path_length") -> Interval:
+    """How much of the change from plain to ledger the control has too, paired by seed."""
+    plain, ledger, ours = (np.array(values(groups[i], metric)) for i in (PLAIN, LEDGER, control))
     return mean((plain - ours) / (plain - ledger))
 
 
@@ -54,23 +52,26 @@ def _table(groups: Groups, quality: tuple[str, str, float, str]) -> list[str]:
     return markdown_table(headings, rows)
 
 
+def _both(groups: Groups, metric: str) -> str:
+    """The shares of the two controls, in words."""
+    output, step = (100 * _share(groups, control, metric).value for control in (1, 2))
+    return f"{output:.0f} % and {step:.0f} %"
+
+
 def _report(groups: Groups, folder: Path) -> Sequence[str]:
     from integrator_zoo.figures import by_integrator, planar, style
 
     rings, gpt = groups[: len(RULES)], groups[len(RULES) :]
     runs = by_integrator(record for group in rings for record in group)
     style.draw_each([planar.trajectories], runs, folder / "inertia")
-    shares = {
-        name: [_share(both, control).value for control in (1, 2)]
-        for name, both in (("rings", rings), ("the language model", gpt))
-    }
-    said = "; ".join(
-        f"on {name} {100 * output:.0f} % by the output's gains and {100 * step:.0f} % by the steps'"
-        for name, (output, step) in shares.items()
-    )
-    most = max(max(pair) for pair in shares.values())
-    verdict = "mostly inertia" if most < 0.5 else "largely small gains" if min(
-        max(pair) for pair in shares.values()) >= 0.5 else "different on the two"  # fmt: skip
+    said = [
+        f"of the {what} gains without velocity give {_both(rings, metric)} on rings and "
+        f"{_both(gpt, metric)} on the language model"
+        for what, metric in (
+            ("shorter path", "path_length"),
+            ("smaller turning angle", "turning_angle_degrees"),
+        )
+    ]
     return [
         "A ledger's path is short. Two controls have its gains and no velocity: "
         "`euler-gain-matched` gives sub-update i of n the gain 1 - mu^(n-i) with which its force "
@@ -88,8 +89,8 @@ def _report(groups: Groups, folder: Path) -> Sequence[str]:
         "",
         *_table(gpt, ("best validation loss, nats", "best_val_loss", 1, ".3f")),
         "",
-        f"**Inertia or gain? It is {verdict}: of the shortening, gains without velocity give "
-        f"{said}.**",
+        f"**Inertia or gain? {said[0][0].upper()}{said[0][1:]}; {said[1]}** (first the output's "
+        "gains, then the steps'). What the gains do not give is inertia.",
     ]
 
 
