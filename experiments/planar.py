@@ -6,7 +6,6 @@ at its end; the trajectory of the test points through depth is what we look at.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -85,12 +84,10 @@ class Planar(Measures, Experiment):
         programs = Once()
 
         def train(load: Load, tick: Any) -> Iterator[Result]:
-            chosen = load.jobs[0].experiment
-            assert isinstance(chosen, Planar)
+            chosen: Any = load.jobs[0].experiment or self
             program = programs.get(load.program, lambda: chosen.program(load))
             yield from chosen._train(load, program, tick)
 
-        jobs = [dataclasses.replace(job, experiment=job.experiment or self) for job in jobs]
         one_by_one = 1 if jax.default_backend() == "cpu" else None
         yield from run_fleet(jobs, train, progress, self.memory not in UNDOING, one_by_one)
 
@@ -135,7 +132,8 @@ class Planar(Measures, Experiment):
         from integrator_zoo.training import parameter_count
         from integrator_zoo.training.weights import recorded
 
-        sets = [job.experiment.data(job.seed) for job in load.jobs]  # type: ignore[union-attr]
+        kin: list[Any] = [job.experiment or self for job in load.jobs]
+        sets = [one.data(job.seed) for one, job in zip(kin, load.jobs, strict=True)]
         data = [jnp.asarray(np.stack(part)) for part in zip(*sets, strict=True)]
         values = load.option_arrays()
         tick(0.0, "compiling")

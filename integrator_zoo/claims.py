@@ -213,7 +213,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class FirstReach:
-    """Step at which a recorded curve first reaches a level for good or not; never is infinite."""
+    """Step at which a recorded curve first reaches a level; infinite where it never does."""
 
     curve: str
     steps: str

@@ -42,12 +42,12 @@ def unknown(kind: str, got: str, known: Iterable[str], hint: str = "") -> ZooErr
     return ZooError(f"no {kind} {got!r} ({len(names)} known).{guess}", hint)
 
 
-def unwritable(path: object, error: OSError, rest: str = "") -> ZooError:
+ELSEWHERE = "Free some space, or give another folder: --out DIR."
+
+
+def unwritable(path: object, error: OSError, hint: str = ELSEWHERE) -> ZooError:
     """The error for a file or folder that cannot be written, such as on a full disk."""
-    return ZooError(
-        f"cannot write {str(path)!r}: {error.strerror or error}.",
-        f"Free some space, or give another folder: --out DIR.{rest}",
-    )
+    return ZooError(f"cannot write {str(path)!r}: {error.strerror or error}.", hint)
 
 
 def one_line(error: BaseException, culprit: type | None = None) -> str:

@@ -25,7 +25,9 @@ def silent(what, share, words):
 def results(specs, seeds, settings=SMALL, progress=silent):
     experiment = current().get("experiment", settings)
     jobs = [Job(zoo.get(spec), seed) for spec in specs for seed in seeds]
-    return {(r.job.rule.spec, r.job.seed): r for r in experiment.run(jobs, progress)}
+    found = list(experiment.run(jobs, progress))
+    assert {r.job for r in found} <= set(jobs)  # a result is of the very job that was given
+    return {(r.job.rule.spec, r.job.seed): r for r in found}
 
 
 def test_fit_learns_and_its_loss_is_the_hand_written_loop():

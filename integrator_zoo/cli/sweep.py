@@ -118,6 +118,7 @@ def _axis(said: str) -> tuple[str, list[str]]:
 
 def _print_cells(found: Sequence[Cell], column: Column) -> None:
     """One line a cell: mean and range, exact interval, perfect seeds, difference from the first."""
+    from ..report.comparison import UNEQUAL
     from ..runs.table import unequal
 
     keys = [key for key, _ in found[0].settings]
@@ -142,7 +143,7 @@ def _print_cells(found: Sequence[Cell], column: Column) -> None:
         table.add_row(*shown)
     output.print_table(table)
     if marked:
-        print("* parameters or field evaluations differ from the first row's: not at equal cost")
+        print(f"* {UNEQUAL}")
     print(
         "exact: all test points of all seeds, binomial; minus the first: paired by seed and data;"
     )

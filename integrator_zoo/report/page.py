@@ -16,9 +16,9 @@ import jinja2
 import tomli_w
 from markupsafe import Markup
 
-from ..errors import ZooError, one_line
+from ..errors import one_line
 from ..figures import by_integrator, style, why
-from ..runs.store import finite
+from ..runs.store import finite, write_text
 from . import charts, comparison
 from .chapters import Chapter, Setting, command_of
 from .curves import TIME, curves, logarithmic
@@ -70,16 +70,7 @@ def write_report(
             classes=style.CLASSES,
         )
     )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".report-", dir=target.parent) as made:
-            (Path(made) / "page").write_text(text, encoding="utf-8")
-            (Path(made) / "page").replace(target)
-    except OSError as error:
-        raise ZooError(
-            f"cannot write {str(target)!r}: {error.strerror or error}.",
-            "Give another file: -o report.html",
-        ) from None
+    write_text(target, text, "Give another file: -o report.html")
     return target
 
 

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from ..errors import ZooError, unwritable
+from ..errors import ELSEWHERE, ZooError, unwritable
 
-KEPT = " Finished runs are kept."
+KEPT = f"{ELSEWHERE} Finished runs are kept."
 FORMAT = 1
 """Version of the folder's layout; folders of another version are not found again."""
 
@@ -70,15 +70,15 @@ class Record:
     @cached_property
     def arrays(self) -> Mapping[str, np.ndarray]:
         """The recorded arrays, read when first asked for."""
-        for wait in (0.05, 0.2, None):
-            try:
-                with np.load(self.folder / "arrays.npz", allow_pickle=False) as stored:
-                    return dict(stored)
-            except FileNotFoundError:  # another process may just be replacing the folder
-                if wait is None:
-                    raise
-                time.sleep(wait)
-        raise AssertionError
+        try:
+            return self._load()
+        except FileNotFoundError:  # another process may just be replacing the folder
+            time.sleep(0.25)
+            return self._load()
+
+    def _load(self) -> Mapping[str, np.ndarray]:
+        with np.load(self.folder / "arrays.npz", allow_pickle=False) as stored:
+            return dict(stored)
 
     def row(self) -> dict[str, Any]:
         """What `--json` prints for this run."""
@@ -227,7 +227,7 @@ def _toml(value: Any) -> Any:
     return value
 
 
-def write_text(file: Path, text: str) -> None:
+def write_text(file: Path, text: str, hint: str = ELSEWHERE) -> None:
     """Write a text file in one rename.
 
     Raises:
@@ -240,4 +240,4 @@ def write_text(file: Path, text: str) -> None:
             written.write_text(text, encoding="utf-8")
             written.replace(file)
     except OSError as error:
-        raise unwritable(file, error) from None
+        raise unwritable(file, error, hint) from None

@@ -126,15 +126,11 @@ def _by_seed(runs: Sequence[Record], metric: str) -> dict[int, float]:
 
 def unequal(cells: Sequence[Cell]) -> set[Cell]:
     """Cells whose parameters or field evaluations differ from their setting's first one."""
-    first: dict[Any, Cell] = {}
+    costs: dict[Any, tuple[float | None, float | None]] = {}
     for cell in cells:
-        first.setdefault((cell.experiment, cell.settings), cell)
+        costs.setdefault((cell.experiment, cell.settings), (cell.parameters, cell.evaluations))
     return {
         cell
         for cell in cells
-        if (cell.parameters, cell.evaluations)
-        != (
-            (reference := first[cell.experiment, cell.settings]).parameters,
-            reference.evaluations,
-        )
+        if (cell.parameters, cell.evaluations) != costs[cell.experiment, cell.settings]
     }

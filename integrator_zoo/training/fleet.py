@@ -9,6 +9,7 @@ what runs beside it. On an accelerator they are batched.
 from __future__ import annotations
 
 import atexit
+import functools
 import queue
 import threading
 from collections import deque
@@ -187,8 +188,8 @@ def run_fleet(
                 progress(str(load), done / sum(weights.values()), words)
     finally:
         stop.set()  # after an interrupt the threads end by themselves, at their next tick,
-        for thread in threads:  # and an interpreter that exits meanwhile must not pull jax away
-            atexit.register(thread.join)
+        for thread in filter(threading.Thread.is_alive, threads):
+            atexit.register(thread.join)  # an interpreter that exits must not pull jax away
 
 
 class Stopped(BaseException):
@@ -215,6 +216,7 @@ def _serve_load(load: Load, work: Any, results: queue.Queue[Any], stop: threadin
     results.put((load, 1.0, "done"))
 
 
+@functools.lru_cache(maxsize=256)  # asked once a job; it traces the step
 def _traceable(rule: Integrator) -> bool:
     """Whether the rule's step can be traced with its float options as traced values."""
     names = traced_options(rule)
