@@ -40,6 +40,7 @@ _PUBLISHED = {
     "mlp_hidden": 768,
     "context": 128,
     "batch": 64,
+    "pieces": 16,
     "steps": 12000,
     "warmup": 200,
     "validate_every": 250,
@@ -71,6 +72,9 @@ class Shakespeare(Experiment):
     mlp_hidden: int = option(512, "hidden units of the MLP", low=1)
     context: int = option(64, "characters a window", low=2)
     batch: int = option(32, "windows a step", low=1)
+    pieces: int = option(
+        4, "parts a batch is taken in, in turn; fewer where they would not be equal", low=1
+    )
     steps: int = option(800, "optimiser steps of the whole schedule", low=2)
     stop_at: int = option(0, "stop at this step of the schedule; 0 for its end", low=0)
     peak_lr: float = option(0.001, "AdamW's highest learning rate", above=0.0)
@@ -148,6 +152,7 @@ class Shakespeare(Experiment):
             stop=self.end(),
             batch=self.batch,
             context=self.context,
+            pieces=math.gcd(self.batch, self.pieces),
             validate_every=self.validate_every,
             telemetry=tuple(sorted({round(share * self.steps) for share in TELEMETRY})),
             evaluation_batch=self.evaluation_batch,

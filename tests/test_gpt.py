@@ -9,7 +9,14 @@ import pytest
 from flax import nnx
 
 import integrator_zoo as zoo
-from integrator_zoo.backbones.attention import causal_attention, dropped_share, keep_mask
+from integrator_zoo.backbones.attention import (
+    causal_attention,
+    dropped_share,
+    join_heads,
+    keep_mask,
+    query_blocks,
+    split_heads,
+)
 from integrator_zoo.registry import current
 
 SMALL = {"context": 16, "width": 16, "depth": 2, "heads": 2, "mlp_hidden": 32}
@@ -31,18 +38,18 @@ def test_parameters_are_the_published_ones(spec, published):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_future_token_leaves_earlier_logits_unchanged_bit_for_bit(spec):
-    net = small(spec, depth=1)
+    net = small(spec, depth=1, context=48)
     net.eval()
-    tokens = jax.random.randint(jax.random.key(1), (3, 16), 0, 20)
-    changed = tokens.at[:, 9].set((tokens[:, 9] + 7) % 20)
+    tokens = jax.random.randint(jax.random.key(1), (3, 48), 0, 20)
+    changed = tokens.at[:, 41].set((tokens[:, 41] + 7) % 20)
     forward = jax.jit(lambda t: net(t))
     before, after = np.asarray(forward(tokens)), np.asarray(forward(changed))
     if zoo.get(spec).traits.evaluations is None:
         # step sizes are chosen from the error of the whole batch: equal to the tolerance only
-        np.testing.assert_allclose(before[:, :9], after[:, :9], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(before[:, :41], after[:, :41], rtol=1e-3, atol=1e-4)
     else:
-        assert np.array_equal(before[:, :9], after[:, :9])
-    assert np.all(np.any(before[:, 9:] != after[:, 9:], axis=-1))  # the control: it does arrive
+        assert np.array_equal(before[:, :41], after[:, :41])
+    assert np.all(np.any(before[:, 41:] != after[:, 41:], axis=-1))  # the control: it does arrive
 
 
 def test_euler_is_the_hand_written_block():
@@ -59,21 +66,43 @@ def test_euler_is_the_hand_written_block():
     np.testing.assert_allclose(logits, net.head(net.norm(x)), rtol=1e-5, atol=1e-5)
 
 
-def test_attention_and_its_gradient_are_jax_s_own():
-    q, k, v, g = jax.random.normal(jax.random.key(0), (4, 3, 8, 4))
-    keep = keep_mask(jax.random.key(5), 0.25, (3, 8, 8))
+@pytest.mark.parametrize("length", [8, 70])
+def test_attention_and_its_gradient_are_jax_s_own(length):
+    q, k, v, g = jax.random.normal(jax.random.key(0), (4, 3, length, 4))
+    key, blocks = jax.random.key(5), query_blocks(length)
+    keep = np.zeros((3, length, length), bool)
+    for part, (start, stop) in zip(jax.random.split(key, len(blocks)), blocks, strict=True):
+        keep[:, start:stop, :stop] = keep_mask(part, 0.25, (3, stop - start, stop))
 
     def ours(q, k, v):
-        return (causal_attention(q, k, v, key=jax.random.key(5), rate=0.25) * g).sum()
+        return (causal_attention(q, k, v, key=key, rate=0.25) * g).sum()
 
     def plain(q, k, v):
-        scores = jnp.where(jnp.tril(jnp.ones((8, 8), bool)), q @ k.mT / 2, -jnp.inf)
+        causal = jnp.tril(jnp.ones((length, length), bool))
+        scores = jnp.where(causal, q @ k.mT / 2, -jnp.inf)
         return ((jnp.where(keep, jax.nn.softmax(scores) / 0.75, 0) @ v) * g).sum()
 
     for mine, theirs in zip(
         jax.grad(ours, (0, 1, 2))(q, k, v), jax.grad(plain, (0, 1, 2))(q, k, v), strict=True
     ):
         np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-6)
+
+
+def test_heads_are_split_joined_and_differentiated_as_reshapes_are():
+    joint = jax.random.normal(jax.random.key(0), (2, 5, 3 * 4 * 6))
+
+    def plain(joint):
+        return [
+            part.reshape(2, 5, 4, 6).swapaxes(1, 2).reshape(8, 5, 6)
+            for part in jnp.split(joint, 3, -1)
+        ]
+
+    mine, back = jax.vjp(lambda joint: split_heads(joint, 4), joint)
+    theirs, back_too = jax.vjp(plain, joint)
+    np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(back(mine)[0], back_too(theirs)[0])
+    np.testing.assert_array_equal(join_heads(mine[1], 4), joint[..., 24:48])
+    assert not np.array_equal(back(mine[::-1])[0], back(mine)[0])
 
 
 def test_masks_have_their_rate_and_differ_by_layer_and_place():

@@ -14,6 +14,7 @@ from integrator_zoo.data import planar_data
 from integrator_zoo.lab import Job
 from integrator_zoo.registry import current
 from integrator_zoo.training import advance, begin, first_bad_step, share_out
+from integrator_zoo.training.loop import over_pieces
 
 SMALL = "rings:depth=4,steps=60,train_points=64,test_points=64"
 
@@ -66,13 +67,26 @@ def test_chunks_do_not_matter():
     def loss(w, step):
         return ((w - 3) ** 2).sum() + step * w[0]
 
-    optimizer = optax.adam(0.1)
-    whole = advance(begin(jnp.zeros(2), optimizer, 10), loss, optimizer, 10)
+    optimizer, gradient = optax.adam(0.1), jax.value_and_grad(loss)
+    whole = advance(begin(jnp.zeros(2), optimizer, 10), gradient, optimizer, 10)
     run = begin(jnp.zeros(2), optimizer, 10)
     for until in (3, 4, 10):
-        run = advance(run, loss, optimizer, until)
+        run = advance(run, gradient, optimizer, until)
     np.testing.assert_array_equal(run.losses, whole.losses)
     np.testing.assert_array_equal(run.params, whole.params)
+
+
+def test_pieces_give_the_gradient_of_their_mean():
+    x = jax.random.normal(jax.random.key(0), (4, 5))
+
+    def loss(w, step, piece):
+        return (jnp.sin(x[piece] * w) * (step + 1)).sum()
+
+    mean = jax.value_and_grad(lambda w: (jnp.sin(x * w) * 3).sum() / 4)
+    of_all, of_two = (over_pieces(loss, n)(jnp.float32(0.7), jnp.int32(2)) for n in (4, 2))
+    np.testing.assert_allclose(of_all, mean(jnp.float32(0.7)), rtol=1e-5)
+    assert not np.allclose(of_two, of_all, rtol=1e-3)
+    np.testing.assert_array_equal(over_pieces(loss, 1)(0.7, 2)[0], loss(0.7, 2, 0))
 
 
 def test_first_bad_step():

@@ -5,6 +5,7 @@ Both are plain `jax.numpy`, so they run wherever jax runs.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -15,6 +16,8 @@ from jax import Array, lax
 
 MASKED = -1e30
 """A score that the softmax turns into exactly zero; finite, so that no NaN can arise."""
+ROWS = 32
+"""Queries taken together; keys behind the last of them, which they do not see, are left out."""
 
 
 def keep_mask(key: Array, rate: float, shape: tuple[int, ...]) -> Array:
@@ -40,6 +43,36 @@ def dropout(x: Array, key: Array, rate: float) -> Array:
     return jnp.where(keep, x * jnp.asarray(1 / (1 - dropped_share(rate)), x.dtype), 0)
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def split_heads(joint: Array, heads: int) -> tuple[Array, Array, Array]:
+    """Queries, keys and values, each [batch heads, length, d], of a projection to all three.
+
+    Args:
+        joint: [batch, length, 3 heads d].
+        heads: how many.
+    """
+    batch, length, _ = joint.shape
+    apart = joint.reshape(batch, length, 3, heads, -1).transpose(2, 0, 3, 1, 4)
+    q, k, v = apart.reshape(3, batch * heads, length, -1)
+    return q, k, v
+
+
+def _joined(heads: int, _: None, grads: tuple[Array, Array, Array]) -> tuple[Array]:
+    """The gradient in one piece; by itself jax would add three arrays that are mostly zero."""
+    parts = [join_heads(grad, heads) for grad in grads]
+    return (lax.optimization_barrier(jnp.concatenate(parts, -1)),)
+
+
+def join_heads(x: Array, heads: int) -> Array:
+    """[batch heads, length, d] to [batch, length, heads d]."""
+    sequences, length, size = x.shape
+    apart = x.reshape(sequences // heads, heads, length, size).transpose(0, 2, 1, 3)
+    return apart.reshape(sequences // heads, length, heads * size)
+
+
+split_heads.defvjp(lambda joint, heads: (split_heads(joint, heads), None), _joined)
+
+
 def causal_attention(
     queries: Array, keys: Array, values: Array, *, key: Array | None = None, rate: float = 0.0
 ) -> Array:
@@ -54,25 +87,39 @@ def causal_attention(
         [sequences, length, d]. Entry t depends on entries 0 to t only, bit for bit.
     """
     scaled = queries * jnp.asarray(queries.shape[-1] ** -0.5, queries.dtype)
+    blocks = query_blocks(queries.shape[1])
     if key is None or rate == 0:
-        return _attend(scaled, keys, values, None, 1.0)
-    shape = (queries.shape[0], queries.shape[1], queries.shape[1])
-    return _attend(scaled, keys, values, keep_mask(key, rate, shape), 1 - dropped_share(rate))
+        return _attend(scaled, keys, values, [None] * len(blocks), 1.0)
+    keep = [
+        keep_mask(part, rate, (len(queries), stop - start, stop))
+        for part, (start, stop) in zip(jax.random.split(key, len(blocks)), blocks, strict=True)
+    ]
+    return _attend(scaled, keys, values, keep, 1 - dropped_share(rate))
 
 
 @jax.custom_vjp
-def _attend(q: Array, k: Array, v: Array, keep: Array | None, kept: Any) -> Array:
+def _attend(q: Array, k: Array, v: Array, keep: list[Array | None], kept: Any) -> Array:
     return _forward(q, k, v, keep, kept)[0]
 
 
-def _forward(q: Array, k: Array, v: Array, keep: Array | None, kept: Any) -> Any:
-    length = q.shape[1]
-    causal = np.tril(np.ones((length, length), bool))
-    scores = jnp.einsum("ntd,nsd->nts", q, k, preferred_element_type=jnp.float32)
-    scores = jnp.where(causal, scores, MASKED)
-    powers = jnp.exp(scores - scores.max(-1, keepdims=True))
-    weights = (powers / powers.sum(-1, keepdims=True)).astype(v.dtype)
-    out = jnp.einsum("nts,nsd->ntd", _thinned(weights, keep, kept), v)
+def query_blocks(length: int) -> list[tuple[int, int]]:
+    """(start, stop) of the queries taken together; they see keys 0 to stop only."""
+    return [(start, min(start + ROWS, length)) for start in range(0, length, ROWS)]
+
+
+def _forward(q: Array, k: Array, v: Array, keep: list[Array | None], kept: Any) -> Any:
+    outs, weights = [], []
+    for (start, stop), mask in zip(query_blocks(q.shape[1]), keep, strict=True):
+        causal = np.tril(np.ones((stop - start, stop), bool), start)
+        scores = jnp.einsum(
+            "ntd,nsd->nts", q[:, start:stop], k[:, :stop], preferred_element_type=jnp.float32
+        )
+        scores = jnp.where(causal, scores, MASKED)
+        powers = jnp.exp(scores - scores.max(-1, keepdims=True))
+        weights.append((powers / powers.sum(-1, keepdims=True)).astype(v.dtype))
+        thinned = _thinned(weights[-1], mask, kept)
+        outs.append(jnp.einsum("nts,nsd->ntd", thinned, v[:, :stop]))
+    out = jnp.concatenate(outs, 1)
     return out, (q, k, v, keep, kept, weights, out)
 
 
@@ -85,13 +132,24 @@ def _thinned(weights: Array, keep: Array | None, kept: Any) -> Array:
 def _backward(stored: Any, grad: Array) -> Any:
     """The softmax's sum over dropped weights equals grad . out, so nothing else is stored."""
     q, k, v, keep, kept, weights, out = stored
-    thinned = _thinned(weights, keep, kept)
     inner = (grad * out).sum(-1, keepdims=True)
-    grad_v = jnp.einsum("nts,ntd->nsd", thinned, grad)
-    grad_scores = thinned * jnp.einsum("ntd,nsd->nts", grad, v) - weights * inner
-    grad_q = jnp.einsum("nts,nsd->ntd", grad_scores, k)
-    grad_k = jnp.einsum("nts,ntd->nsd", grad_scores, q)
-    return grad_q, grad_k, grad_v, None, None
+    grads_q: list[Array] = []
+    grad_k = grad_v = grad[:, :0]
+    for (start, stop), mask, weight in zip(query_blocks(q.shape[1]), keep, weights, strict=True):
+        here = grad[:, start:stop]
+        thinned = _thinned(weight, mask, kept)
+        grad_scores = thinned * jnp.einsum("ntd,nsd->nts", here, v[:, :stop])
+        grad_scores -= weight * inner[:, start:stop]
+        grads_q.append(jnp.einsum("nts,nsd->ntd", grad_scores, k[:, :stop]))
+        grad_k = _added(grad_k, jnp.einsum("nts,ntd->nsd", grad_scores, q[:, start:stop]))
+        grad_v = _added(grad_v, jnp.einsum("nts,ntd->nsd", thinned, here))
+    return jnp.concatenate(grads_q, 1), grad_k, grad_v, None, None
+
+
+def _added(short: Array, long: Array) -> Array:
+    """The sum of gradients of the first keys and of more keys: [sequences, more keys, d]."""
+    seen = short.shape[1]
+    return jnp.concatenate([short + long[:, :seen], long[:, seen:]], 1)
 
 
 _attend.defvjp(_forward, _backward)

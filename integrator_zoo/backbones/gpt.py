@@ -12,7 +12,7 @@ from jax import Array
 
 from ..contract import Integrator
 from ..errors import ZooError
-from .attention import causal_attention, dropout
+from .attention import causal_attention, dropout, join_heads, split_heads
 from .residual_stack import ResidualStack
 
 
@@ -55,13 +55,9 @@ class Attention(Branch):
         self.out = nnx.Linear(width, width, dtype=dtype, rngs=rngs)
 
     def __call__(self, x: Array) -> Array:
-        batch, length, width = x.shape
-        split = (batch, length, 3, self.heads, width // self.heads)
-        heads = self.qkv(self.read(x)).reshape(split).transpose(2, 0, 3, 1, 4)
-        q, k, v = heads.reshape(3, batch * self.heads, length, -1)
+        q, k, v = split_heads(self.qkv(self.read(x)), self.heads)
         mixed = causal_attention(q, k, v, key=self.key(), rate=self.rate)
-        mixed = mixed.reshape(batch, self.heads, length, -1).transpose(0, 2, 1, 3)
-        return self.give(self.out(mixed.reshape(batch, length, width)), x)
+        return self.give(self.out(join_heads(mixed, self.heads)), x)
 
 
 class FeedForward(Branch):

@@ -53,7 +53,7 @@ class ClassifierProgram:
             def loss(params: Any, step: Any) -> Any:
                 return cross_entropy(logits(params, x), y)
 
-            run = advance(run, loss, optimizer, until)
+            run = advance(run, jax.value_and_grad(loss), optimizer, until)
             return run, (logits(run.params, test_x).argmax(-1) == test_y).mean()
 
         def measured(params: Any, options: Any, test_x: Any, test_y: Any) -> Any:

@@ -23,7 +23,7 @@ from ..lab import Job
 from ..trajectory import profile
 from . import checkpoints
 from .fleet import Load, over_runs, over_runs_sharing
-from .loop import Progression, advance, begin, cross_entropy, first_bad_step
+from .loop import Progression, advance, begin, cross_entropy, first_bad_step, over_pieces
 from .recipe import DATA, MASKS, Plan, Trained, role_key
 from .weights import rngs_of, taken_apart
 
@@ -165,16 +165,15 @@ class LanguageTrainer:
         data, masks = role_key(seed, DATA), role_key(seed, MASKS)
         offsets = jnp.arange(plan.context + 1)
 
-        def loss(params: Any, step: Array) -> Array:
+        def loss(params: Any, step: Array, piece: Any) -> Array:
             key = jax.random.fold_in(data, step)
             starts = jax.random.randint(key, (plan.batch,), 0, len(self.tokens) - plan.context)
-            batch = self.tokens[starts[:, None] + offsets]
-            logits = self.model(params, True)(
-                batch[:, :-1], key=jax.random.fold_in(masks, step), integrator=rule
-            )
+            batch = self.tokens[starts.reshape(plan.pieces, -1)[piece][:, None] + offsets]
+            mask_key = jax.random.fold_in(jax.random.fold_in(masks, step), piece)
+            logits = self.model(params, True)(batch[:, :-1], key=mask_key, integrator=rule)
             return cross_entropy(logits, batch[:, 1:])
 
-        return advance(run, loss, self.optimizer, until)
+        return advance(run, over_pieces(loss, plan.pieces), self.optimizer, until)
 
     def _fresh(self, seed: Any) -> Progression:
         params = nnx.state(self.network(rngs_of(seed)), nnx.Param)

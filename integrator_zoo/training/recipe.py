@@ -70,6 +70,8 @@ class Plan:
     validate_every: int
     telemetry: tuple[int, ...]
     """Steps at which the geometry is measured."""
+    pieces: int = 1
+    """Equal parts that a batch is taken in, one after the other."""
     evaluation_batch: int = 64
     save_every: int = 0
     """Steps between checkpoints; 0 for one about every minute."""
