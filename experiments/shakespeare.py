@@ -40,7 +40,7 @@ _PUBLISHED = {
     "mlp_hidden": 768,
     "context": 128,
     "batch": 64,
-    "pieces": 16,
+    "pieces": 32,
     "steps": 12000,
     "warmup": 200,
     "validate_every": 250,

@@ -38,18 +38,18 @@ def test_parameters_are_the_published_ones(spec, published):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_future_token_leaves_earlier_logits_unchanged_bit_for_bit(spec):
-    net = small(spec, depth=1, context=48)
+    net = small(spec, depth=1, context=72)
     net.eval()
-    tokens = jax.random.randint(jax.random.key(1), (3, 48), 0, 20)
-    changed = tokens.at[:, 41].set((tokens[:, 41] + 7) % 20)
+    tokens = jax.random.randint(jax.random.key(1), (3, 72), 0, 20)
+    changed = tokens.at[:, 66].set((tokens[:, 66] + 7) % 20)
     forward = jax.jit(lambda t: net(t))
     before, after = np.asarray(forward(tokens)), np.asarray(forward(changed))
     if zoo.get(spec).traits.evaluations is None:
         # step sizes are chosen from the error of the whole batch: equal to the tolerance only
-        np.testing.assert_allclose(before[:, :41], after[:, :41], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(before[:, :66], after[:, :66], rtol=1e-3, atol=1e-4)
     else:
-        assert np.array_equal(before[:, :41], after[:, :41])
-    assert np.all(np.any(before[:, 41:] != after[:, 41:], axis=-1))  # the control: it does arrive
+        assert np.array_equal(before[:, :66], after[:, :66])
+    assert np.all(np.any(before[:, 66:] != after[:, 66:], axis=-1))  # the control: it does arrive
 
 
 def test_euler_is_the_hand_written_block():

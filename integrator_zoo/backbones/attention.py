@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.extend.random import threefry_2x32
 
 MASKED = -1e30
 """A score that the softmax turns into exactly zero; finite, so that no NaN can arise."""
-ROWS = 32
+ROWS = 64
 """Queries taken together; keys behind the last of them, which they do not see, are left out."""
 
 
@@ -27,9 +28,16 @@ def keep_mask(key: Array, rate: float, shape: tuple[int, ...]) -> Array:
     `jax.random.bernoulli`. The rate is therefore a multiple of 1/256: see `dropped_share`.
     """
     size = math.prod(shape)
-    words = jax.random.bits(key, (-(-size // 4),), jnp.uint32)
+    words = _random_words(key, -(-size // 4))
     numbers = lax.bitcast_convert_type(words, jnp.uint8).reshape(-1)[:size]
     return numbers.reshape(shape) >= round(rate * 256)
+
+
+def _random_words(key: Array, count: int) -> Array:
+    """32-bit random words: of threefry both words a block, where `jax.random.bits` keeps one."""
+    if str(jax.random.key_impl(key)) == "threefry2x32":
+        return threefry_2x32(jax.random.key_data(key), jnp.arange(count, dtype=jnp.uint32))
+    return jax.random.bits(key, (count,), jnp.uint32)
 
 
 def dropped_share(rate: float) -> float:
