@@ -12,7 +12,13 @@ project = "integrator_zoo"
 author = "the integrator_zoo authors"
 release = importlib.metadata.version("integrator-zoo")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generate"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",
+    "generate",
+]
 exclude_patterns = ["_build"]
 default_role = "code"  # docstrings write `name`, as in Markdown
 

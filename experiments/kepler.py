@@ -50,12 +50,31 @@ class Kepler(Experiment):
     vy: float = option(0.9, "initial velocity, y")
 
     columns = (
-        Column("evaluations_per_step", "F/step", ".4g"),
-        Column("energy_drift", "energy drift, %", "+.3g", 100),
-        Column("max_energy_deviation", "largest deviation, %", ".3g", 100),
-        Column("farthest_reach", "farthest reach", ".3f"),
-        Column("separation", "off the exact", ".3g"),
-        Column("observed_order", "order", ".2f"),
+        Column("evaluations_per_step", "F/step", ".4g", meaning="evaluations of the force a step"),
+        Column(
+            "energy_drift",
+            "energy drift, %",
+            "+.3g",
+            100,
+            meaning="energy gained by the end; exact: 0",
+        ),
+        Column(
+            "max_energy_deviation",
+            "largest deviation, %",
+            ".3g",
+            100,
+            meaning="of the energy, at any step",
+        ),
+        Column(
+            "farthest_reach", "farthest reach", ".3f", meaning="greatest distance from the centre"
+        ),
+        Column(
+            "separation",
+            "off the exact",
+            ".3g",
+            meaning="distance from the exact position at the end",
+        ),
+        Column("observed_order", "order", ".2f", meaning="p of error ~ step^p, on this orbit"),
     )
 
     def problem(self) -> KeplerProblem:

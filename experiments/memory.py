@@ -22,6 +22,9 @@ MODES = ("store", "remat", "reversible", "exact")
 SPECS = {"reversible": "reversible:unsafe=allow"}
 """The cliff is what we want to see."""
 MEGABYTE = 2**20
+TEMPORARY = "the compiler's temporary memory for a gradient at the greatest depth"
+SECONDS = "time of that gradient, the fastest of the repeats"
+COSINE = "of this gradient with the stored 64-bit one; 1: the same direction"
 
 
 @experiment(
@@ -48,10 +51,13 @@ class Memory(Experiment):
     repeats: int = option(3, "timed runs, of which the fastest counts", low=1)
 
     columns = (
-        *(Column(f"temp_mb_{mode}", f"{mode}, MB", ".1f") for mode in MODES),
-        *(Column(f"step_seconds_{mode}", f"{mode}, ms", ".0f", 1000) for mode in MODES),
-        *(Column(f"cosine_{mode}", f"{mode}, cos", ".6f") for mode in MODES[2:]),
-        Column("safe_depth", "safe depth", ".0f"),
+        *(Column(f"temp_mb_{mode}", f"{mode}, MB", ".1f", meaning=TEMPORARY) for mode in MODES),
+        *(
+            Column(f"step_seconds_{mode}", f"{mode}, ms", ".0f", 1000, meaning=SECONDS)
+            for mode in MODES
+        ),
+        *(Column(f"cosine_{mode}", f"{mode}, cos", ".6f", meaning=COSINE) for mode in MODES[2:]),
+        Column("safe_depth", "safe depth", ".0f", meaning="greatest that `reversible` takes"),
     )
 
     def depths(self) -> list[int]:

@@ -34,6 +34,7 @@ WIDTH = 2
 """Features of the stream: those of the data."""
 CHUNKS = 80
 """Calls into which a training is divided, for progress and the accuracy curve."""
+ACCURACY = "test points in the right class; mean of the seeds (least to most)"
 EARLY = range(5, 100, 5)
 """Steps at which accuracy is measured besides: it is decided early."""
 FRAMES = 28
@@ -55,10 +56,10 @@ class Planar(Measures, Experiment):
 
     grid = MappingProxyType({"depth": (8, 32, 128)})
     columns = (
-        Column("evaluations_per_step", "F/step", ".4g"),
-        Column("test_accuracy", "test accuracy, %", ".2f", 100, True, "test_points"),
-        Column("path_length", "path", ".1f"),
-        Column("turning_angle_degrees", "turn, deg/layer", ".1f"),
+        Column("evaluations_per_step", "F/step", ".4g", meaning="evaluations of F a layer"),
+        Column("test_accuracy", "test accuracy, %", ".2f", 100, True, "test_points", ACCURACY),
+        Column("path_length", "path", ".1f", meaning="length of a point's way through depth"),
+        Column("turning_angle_degrees", "turn, deg/layer", ".1f", meaning="bend a layer; 0: none"),
     )
 
     def headline(self) -> str:

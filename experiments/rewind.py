@@ -43,15 +43,39 @@ class Rewind(Experiment):
     steps: int = option(4000, "optimiser steps of the training, full batch", low=1)
 
     columns = (
-        Column("rewind_error_float32", "error float32", ".2g"),
-        Column("rewind_error_mixed", "float32, back in 64", ".2g"),
-        Column("rewind_error_float64", "float64", ".2g"),
-        Column("growth_per_layer", "growth a layer", ".3f"),
-        Column("growth_per_layer_linearised", "linearised", ".3f"),
-        Column("growth_per_layer_untrained", "untrained", ".3f"),
-        Column("law_per_layer", "law", ".3f"),
-        Column("rewind_error_exact", "exact", ".2g"),
-        Column("remainder_bits_per_layer", "bits a layer", ".3f"),
+        Column(
+            "rewind_error_float32",
+            "error float32",
+            ".2g",
+            meaning="largest |recovered - input|, 32-bit",
+        ),
+        Column(
+            "rewind_error_mixed", "float32, back in 64", ".2g", meaning="the same, undone in 64-bit"
+        ),
+        Column("rewind_error_float64", "float64", ".2g", meaning="the same, both ways in 64-bit"),
+        Column("growth_per_layer", "growth a layer", ".3f", meaning="of the 32-bit error, fitted"),
+        Column(
+            "growth_per_layer_linearised",
+            "linearised",
+            ".3f",
+            meaning="growth that the field's slope predicts",
+        ),
+        Column("growth_per_layer_untrained", "untrained", ".3f", meaning="growth before training"),
+        Column(
+            "law_per_layer", "law", ".3f", meaning="growth by the update alone: 1/mu for a ledger"
+        ),
+        Column(
+            "rewind_error_exact",
+            "exact",
+            ".2g",
+            meaning="error undone in fixed point with remainders",
+        ),
+        Column(
+            "remainder_bits_per_layer",
+            "bits a layer",
+            ".3f",
+            meaning="remainder kept for that, a number",
+        ),
     )
 
     def headline(self) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TELEMETRY = (0.0, 0.1, 0.5, 1.0)
 """When the geometry is measured, as shares of the whole schedule."""
+HELD_OUT = "mean -ln p(next character) on fixed windows of held-out text"
 
 _PUBLISHED = {
     "width": 192,
@@ -96,13 +97,13 @@ class Shakespeare(Experiment):
     huge_pages = True
 
     columns = (
-        Column("evaluations_per_step", "F/step", ".4g"),
-        Column("best_val_loss", "best val, nats", ".4f", spread=True),
-        Column("bits_per_character", "bits/char", ".3f"),
-        Column("blowup_ratio", "final/best", ".4f"),
-        Column("path_length", "path", ".1f"),
-        Column("turning_angle_degrees", "turn, deg", ".1f"),
-        Column("straightness", "straight", ".3f"),
+        Column("evaluations_per_step", "F/step", ".4g", meaning="evaluations of F a sub-update"),
+        Column("best_val_loss", "best val, nats", ".4f", spread=True, meaning=HELD_OUT),
+        Column("bits_per_character", "bits/char", ".3f", meaning="on all held-out text"),
+        Column("blowup_ratio", "final/best", ".4f", meaning="of the loss; above 1: overfitting"),
+        Column("path_length", "path", ".1f", meaning="length of a token's way through depth"),
+        Column("turning_angle_degrees", "turn, deg", ".1f", meaning="bend a sub-update; 0: none"),
+        Column("straightness", "straight", ".3f", meaning="end to end over path; 1: a line"),
     )
 
     def headline(self) -> str:
@@ -237,17 +238,10 @@ class Shakespeare(Experiment):
             "full_val_loss": full,
             "bits_per_character": full / math.log(2),
             "train_loss": float(recent.mean()) if len(recent) else None,
-            "path_length": float(last["path_length"]),
-            "end_to_end": float(last["end_to_end"]),
-            "straightness": float(last["straightness"]),
+            **{name: float(last[name]) for name in ("path_length", "end_to_end", "straightness")},
             "turning_angle_degrees": float(last["mean_turning_angle_degrees"]),
-            "path_length_by_step": {
-                str(at): float(seen["path_length"]) for at, seen in done.telemetry.items()
-            },
-            "turning_angle_degrees_by_step": {
-                str(at): float(seen["mean_turning_angle_degrees"])
-                for at, seen in done.telemetry.items()
-            },
+            "path_length_by_step": _by_step(done, "path_length"),
+            "turning_angle_degrees_by_step": _by_step(done, "mean_turning_angle_degrees"),
         }
         steps = sorted(done.telemetry)
         arrays = {
@@ -264,14 +258,13 @@ class Shakespeare(Experiment):
         }
         status, reason = "ok", None
         if done.first_bad is not None:
-            loss = done.losses[done.first_bad]
-            status = "diverged"
+            status, loss = "diverged", done.losses[done.first_bad]
             reason = f"the loss blew up at step {done.first_bad:,} (loss {loss:.3g})"
             metrics["first_bad_step"] = done.first_bad
         elif done.stopped:
             status = "stopped"
-            reason = f"out of minutes at step {done.step:,} of {self.end():,}; the same command "
-            reason += "goes on from there"
+            so_far = f"step {done.step:,} of {self.end():,}"
+            reason = f"out of minutes at {so_far}; the same command goes on from there"
         return Result(
             job,
             status,  # type: ignore[arg-type]
@@ -309,6 +302,10 @@ class Shakespeare(Experiment):
         from integrator_zoo.figures import shakespeare
 
         return shakespeare.draw_all(records, folder)
+
+
+def _by_step(done: Trained, name: str) -> dict[str, float]:
+    return {str(at): float(seen[name]) for at, seen in done.telemetry.items()}
 
 
 @functools.lru_cache(maxsize=2)

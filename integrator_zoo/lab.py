@@ -89,6 +89,8 @@ class Column:
     """Show minimum and maximum over the seeds beside the mean."""
     trials: str | None = None
     """For a share: the setting that says of how many independent trials."""
+    meaning: str = ""
+    """What the number is, in a line, for who has not read the documentation."""
 
     def show(self, value: float) -> str:
         return format(value * self.scale, self.format)

@@ -158,6 +158,8 @@ def test_the_pages_build_without_a_warning_and_are_found(tmp_path):
     build = [sys.executable, "-m", "sphinx", "-W", "-q", str(DOCS), str(tmp_path)]
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    for page in tmp_path.rglob("*.html"):
+        assert not re.findall(r'<(?:script|link|img)[^>]*="https?:[^>]*>', page.read_text()), page
     text = (tmp_path / "searchindex.js").read_text()
     index = json.loads(text[text.index("{") : text.rindex("}") + 1])
     for name in OURS:

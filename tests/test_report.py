@@ -10,15 +10,18 @@ import subprocess
 import sys
 import time
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 import integrator_zoo as zoo
 from integrator_zoo.errors import ZooError
 from integrator_zoo.registry import current
 from integrator_zoo.report import chapters, write_report
 from integrator_zoo.report.chapters import command_of
+from integrator_zoo.report.comparison import remarks
 from integrator_zoo.runs import Store, perform
 from integrator_zoo.runs.found import find_runs
 
@@ -125,6 +128,31 @@ def test_the_page_asks_nobody_and_escapes_everything(page):
     data = json.loads(seen.scripts["chapter-1-data"])
     assert f"{WICKED} (depth 6)" in {one["label"] for one in data["subjects"]}
     assert text.count("<details>") == 54
+
+
+def test_the_page_says_what_its_columns_mean(page):
+    """Each experiment of ours says it of each column."""
+    experiments = [current().get("experiment", name) for name in current().entries["experiment"]]
+    columns = [(one, column) for one in experiments for column in one.columns]
+    assert columns
+    assert not [f"{one.name}: {column.heading}" for one, column in columns if not column.meaning]
+    text = page[0].read_text("utf-8")
+    assert text.count('class="meanings"') == 2
+    rings = current().get("experiment", "rings")
+    meaning = {column.heading: column.meaning for column in rings.columns}
+    assert f"<dt>path</dt><dd>{escape(meaning['path'])}</dd>" in text
+
+
+def test_runs_that_ended_alike_are_one_remark():
+    def run(spec, seed, status="failed", reason="no memory"):
+        return SimpleNamespace(integrator=spec, seed=seed, status=status, reason=reason)
+
+    said = [run("a", 0), run("a", 1), run("b", 0), run("a", 2, reason="nan"), run("c", 0, "ok")]
+    assert remarks(said) == [
+        "a, seeds 0, 1: failed: no memory",
+        "b, seed 0: failed: no memory",
+        "a, seed 2: failed: nan",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Both are plain `jax.numpy`, so they run wherever jax runs.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -51,7 +50,6 @@ def dropout(x: Array, key: Array, rate: float) -> Array:
     return jnp.where(keep, x * jnp.asarray(1 / (1 - dropped_share(rate)), x.dtype), 0)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def split_heads(joint: Array, heads: int) -> tuple[Array, Array, Array]:
     """Queries, keys and values, each [batch heads, length, d], of a projection to all three.
 
@@ -59,6 +57,10 @@ def split_heads(joint: Array, heads: int) -> tuple[Array, Array, Array]:
         joint: [batch, length, 3 heads d].
         heads: how many.
     """
+    return _split(joint, heads)
+
+
+def _apart(joint: Array, heads: int) -> tuple[Array, Array, Array]:
     batch, length, _ = joint.shape
     apart = joint.reshape(batch, length, 3, heads, -1).transpose(2, 0, 3, 1, 4)
     q, k, v = apart.reshape(3, batch * heads, length, -1)
@@ -71,14 +73,15 @@ def _joined(heads: int, _: None, grads: tuple[Array, Array, Array]) -> tuple[Arr
     return (lax.optimization_barrier(jnp.concatenate(parts, -1)),)
 
 
+_split = jax.custom_vjp(_apart, nondiff_argnums=(1,))
+_split.defvjp(lambda joint, heads: (_apart(joint, heads), None), _joined)
+
+
 def join_heads(x: Array, heads: int) -> Array:
     """[batch heads, length, d] to [batch, length, heads d]."""
     sequences, length, size = x.shape
     apart = x.reshape(sequences // heads, heads, length, size).transpose(0, 2, 1, 3)
     return apart.reshape(sequences // heads, length, heads * size)
-
-
-split_heads.defvjp(lambda joint, heads: (split_heads(joint, heads), None), _joined)
 
 
 def causal_attention(

@@ -30,6 +30,7 @@ MARKS = {
     "<": ("below the axis", 5),
     "X": ("diverged or failed", 6),
 }
+WIDENED = "test accuracy (%), wider near 100"
 ZOOM = 6.0
 """The accuracy axis shows at most so many times the median integrator's error."""
 
@@ -142,7 +143,7 @@ def ceiling(runs: Runs, looks: Looks) -> Figure:
     style.near_hundred(ax, _percent_floor(values))
     ax.axhline(100, color=style.ink(0.6), linewidth=1, linestyle=(0, (4, 2)), clip_on=False)
     ax.set_xticks(range(len(depths)), [f"{size:,}" for size in depths])
-    ax.set(xlabel="depth (layers); dots are seeds, lines their means", ylabel="test accuracy (%)")
+    ax.set(xlabel="depth (layers); dots are seeds, lines their means", ylabel=WIDENED)
     ax.grid(False, axis="x")
     sns.despine(ax=ax)
     style.legend(fig, entries)
@@ -172,7 +173,7 @@ def training(runs: Runs, looks: Looks) -> Figure:
         lost = sum(run.status != "ok" for run in of)
         name = f"{spec} ({lost} of {len(of)} lost)" if lost else spec
         entries[name] = Line2D([], [], color=looks[spec].color, linestyle=looks[spec].dashes)
-    bottom.set(xlabel="optimiser steps", ylabel="test accuracy (%)")
+    bottom.set(xlabel="optimiser steps", ylabel=WIDENED)
     top.set(ylabel="training loss (nats)", yscale="log")
     reached = [y for line in bottom.lines for y in np.asarray(line.get_ydata(), float)]
     style.near_hundred(bottom, max(_percent_floor(reached), 0.0))

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..figures import by_integrator
+from ..figures import by_integrator, why
 from ..lab import Column
 
 if TYPE_CHECKING:
     from ..lab import Experiment
     from ..runs.store import Record
 
-PARAMETERS = Column("parameters", "params", ",.0f")
+PARAMETERS = Column("parameters", "params", ",.0f", meaning="trained numbers of the network")
+SECONDS = {
+    "compile, s": "seconds of compiling; runs that share a program compile once",
+    "run, s": "seconds of training and measuring, all seeds together",
+}
 UNEQUAL = "parameters or field evaluations differ from the first row's: not at equal cost"
 
 
@@ -37,8 +41,14 @@ class Row:
 
 def headings(experiment: Experiment) -> tuple[str, ...]:
     """Above the cells of a row, with units."""
+    return (*(column.heading for column in (PARAMETERS, *experiment.columns)), *SECONDS)
+
+
+def meanings(experiment: Experiment) -> list[tuple[str, str]]:
+    """What stands under each heading, where the experiment says it."""
     columns = (PARAMETERS, *experiment.columns)
-    return (*(column.heading for column in columns), "compile, s", "run, s")
+    said = [(column.heading, column.meaning) for column in columns if column.meaning]
+    return [*said, *SECONDS.items()]
 
 
 def rows(experiment: Experiment, records: Sequence[Record]) -> list[Row]:
@@ -49,11 +59,14 @@ def rows(experiment: Experiment, records: Sequence[Record]) -> list[Row]:
 
 
 def remarks(records: Sequence[Record]) -> list[str]:
-    """A line for each run that did not end well."""
+    """A line for all runs of an integrator that ended alike, and not well."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        if record.status != "ok":
+            seeds.setdefault((record.integrator, why(record)), []).append(str(record.seed))
     return [
-        f"{record.integrator}, seed {record.seed}: {record.status}: {record.reason}"
-        for record in records
-        if record.status != "ok"
+        f"{spec}, seed{'s' * (len(of) > 1)} {', '.join(of)}: {reason}"
+        for (spec, reason), of in seeds.items()
     ]
 
 

@@ -109,6 +109,7 @@ def _chapter(chapter: Chapter, drawn: Sequence[Path], note: Note) -> dict[str, A
         "headlines": [_headline(setting) for setting in chapter.settings],
         "differing": chapter.differing,
         "headings": comparison.headings(chapter.experiment),
+        "meanings": comparison.meanings(chapter.experiment),
         "rows": [
             {"row": row, "setting": setting, "place": places[row.spec]}
             for setting in chapter.settings
