@@ -253,6 +253,11 @@ class Planar(Measures, Experiment):
 
         return STUDIES.get(self.name, ())
 
+    def overview(self, records: Sequence[Record], folder: Path) -> list[Path]:
+        from integrator_zoo.figures import planar
+
+        return planar.draw_overview(records, folder)
+
     def pictures(self, records: Sequence[Record], folder: Path) -> list[Path]:
         from integrator_zoo.figures import planar
 

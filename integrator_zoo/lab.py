@@ -141,6 +141,10 @@ class Experiment(Options, ABC):
         """Draw the records of a comparison into `folder`; the paths of the files written."""
         return []
 
+    def overview(self, records: Sequence[Any], folder: Path) -> list[Path]:
+        """Draw runs that differ in what `grid` names, against that; the paths of the files."""
+        return []
+
     def language_model(self, record: Any, rule: Integrator) -> tuple[Any, str]:
         """The trained network of a run, in evaluation mode, and its alphabet: for `zoo sample`.
 

@@ -62,8 +62,13 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path, content, words):
 
 def test_a_text_shorter_than_a_window_is_refused_by_the_experiment():
     Corpus("mine", "ab" * 500).check(64)
-    with pytest.raises(zoo.ZooError, match="shorter than one window of 65"):
+    with pytest.raises(zoo.ZooError, match="shorter than one window of 65") as caught:
         Corpus("mine", "ab" * 50).check(64)
+    assert str(caught.value.hint).endswith("650 characters, or --set context=9.")
+    Corpus("mine", "ab" * 50).check(9)
+    with pytest.raises(zoo.ZooError) as caught:  # too short for any window: none is proposed
+        Corpus("mine", "short").check(64)
+    assert "context" not in caught.value.hint
 
 
 def test_unknown_characters_are_named():

@@ -138,6 +138,7 @@ def test_the_page_says_what_its_columns_mean(page):
     assert not [f"{one.name}: {column.heading}" for one, column in columns if not column.meaning]
     text = page[0].read_text("utf-8")
     assert text.count('class="meanings"') == 2
+    assert text.index("Ceiling, against depth<") < text.index(", depth 6</figcaption>")
     rings = current().get("experiment", "rings")
     meaning = {column.heading: column.meaning for column in rings.columns}
     assert f"<dt>path</dt><dd>{escape(meaning['path'])}</dd>" in text

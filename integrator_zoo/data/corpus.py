@@ -64,11 +64,11 @@ class Corpus:
         """Raises ZooError unless both splits hold a window of `context` + 1 characters."""
         shortest = min(len(self.train), len(self.validation))
         if shortest <= context:
+            smaller = f", or --set context={shortest - 1}" if shortest > 2 else ""
             raise ZooError(
                 f"corpus {self.name!r} has {len(self.text):,} characters: its validation tenth, "
                 f"{shortest:,}, is shorter than one window of {context + 1}.",
-                f"Give at least {10 * (context + 1):,} characters, or --set context="
-                f"{max(1, shortest - 1)}.",
+                f"Give at least {10 * (context + 1):,} characters{smaller}.",
             )
 
 

@@ -41,13 +41,19 @@ def draw_all(records: Sequence[Record], folder: Path, *, dark: bool | None = Non
     Runs of several depths give `ceiling`; all other pictures show those of the greatest depth.
     """
     deepest = max(map(depth, records), default=0)
-    runs = by_integrator(records)
     deep = by_integrator(run for run in records if depth(run) == deepest)
-    shallower = len({depth(run) for run in records}) > 1
     drawings = [accuracy, decision, trajectories, layers, training]
     drawings += [ledger] if any(map(keeps_velocity, deep.values())) else []
-    drawn = style.draw_each([ceiling] if shallower else [], runs, folder, dark)
-    return drawn + style.draw_each(drawings, deep, folder, dark)
+    above = draw_overview(records, folder, dark=dark)
+    return above + style.draw_each(drawings, deep, folder, dark)
+
+
+def draw_overview(
+    records: Sequence[Record], folder: Path, *, dark: bool | None = None
+) -> list[Path]:
+    """Draw `ceiling`, where the runs are of several depths; the paths written."""
+    several = len({depth(run) for run in records}) > 1
+    return style.draw_each([ceiling] if several else [], by_integrator(records), folder, dark)
 
 
 def depth(run: Record) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import importlib.metadata
 import io
 import re
@@ -102,6 +103,13 @@ def _chapter(chapter: Chapter, drawn: Sequence[Path], note: Note) -> dict[str, A
     places = {spec: place for place, spec in enumerate(specs)}
     colors = zip(style.looks(specs).values(), style.looks(specs, dark=True).values(), strict=True)
     shown = chapter.settings[-1]  # of a sweep, one comparison is drawn: drawing takes seconds
+    pictures = _pictures(
+        lambda folder: shown.experiment.pictures(shown.records, folder), shown.name, drawn, note
+    )
+    if shown.name and set(chapter.differing) <= set(chapter.experiment.grid):
+        against = ", ".join(chapter.differing)
+        overview = functools.partial(chapter.experiment.overview, chapter.records)
+        pictures = _pictures(overview, f"against {against}", (), note) + pictures
     return {
         "name": chapter.experiment.name,
         "summary": chapter.experiment.summary,
@@ -117,7 +125,7 @@ def _chapter(chapter: Chapter, drawn: Sequence[Path], note: Note) -> dict[str, A
         ],
         "remarks": comparison.remarks(chapter.records),
         "colors": [(light.color, dark.color) for light, dark in colors],
-        "pictures": _pictures(shown, drawn, note),
+        "pictures": pictures,
         "pictured": shown.name,
         "explorer": _explorer(chapter, places),
         "settings": chapter.settings,
@@ -133,13 +141,15 @@ def _headline(setting: Setting) -> str:
     return setting.experiment.headline() + counted
 
 
-def _pictures(setting: Setting, drawn: Sequence[Path], note: Note) -> list[dict[str, Any]]:
-    """Each picture of a comparison for a light and a dark ground, as data addresses."""
+def _pictures(
+    make: Callable[[Path], Sequence[Path]], of: str, drawn: Sequence[Path], note: Note
+) -> list[dict[str, Any]]:
+    """What `make` draws, for a light and a dark ground, as data addresses; `of` says of what."""
 
     def draw(folder: Path, dark: bool) -> Sequence[Path]:
         folder.mkdir()
         with style.manner(dark=dark):
-            return setting.experiment.pictures(setting.records, folder)
+            return make(folder)
 
     with tempfile.TemporaryDirectory() as made:
         try:
@@ -151,6 +161,7 @@ def _pictures(setting: Setting, drawn: Sequence[Path], note: Note) -> list[dict[
         return [
             {
                 "name": one.stem.replace("_", " "),
+                "of": of,
                 "light": _data_address(one),
                 "dark": _data_address(other),
             }
