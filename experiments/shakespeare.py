@@ -74,7 +74,7 @@ class Shakespeare(Experiment):
     context: int = option(64, "characters a window", low=2)
     batch: int = option(32, "windows a step", low=1)
     pieces: int = option(
-        4, "parts a batch is taken in, in turn; fewer where they would not be equal", low=1
+        4, "parts a batch is taken in on CPU; fewer where they would be unequal", low=1
     )
     steps: int = option(800, "optimiser steps of the whole schedule", low=2)
     stop_at: int = option(0, "stop at this step of the schedule; 0 for its end", low=0)

@@ -164,16 +164,17 @@ class LanguageTrainer:
         rule, plan = self.load.rule.with_traced(options), self.plan
         data, masks = role_key(seed, DATA), role_key(seed, MASKS)
         offsets = jnp.arange(plan.context + 1)
+        pieces = plan.pieces if jax.default_backend() == "cpu" else 1
 
         def loss(params: Any, step: Array, piece: Any) -> Array:
             key = jax.random.fold_in(data, step)
             starts = jax.random.randint(key, (plan.batch,), 0, len(self.tokens) - plan.context)
-            batch = self.tokens[starts.reshape(plan.pieces, -1)[piece][:, None] + offsets]
+            batch = self.tokens[starts.reshape(pieces, -1)[piece][:, None] + offsets]
             mask_key = jax.random.fold_in(jax.random.fold_in(masks, step), piece)
             logits = self.model(params, True)(batch[:, :-1], key=mask_key, integrator=rule)
             return cross_entropy(logits, batch[:, 1:])
 
-        return advance(run, over_pieces(loss, plan.pieces), self.optimizer, until)
+        return advance(run, over_pieces(loss, pieces), self.optimizer, until)
 
     def _fresh(self, seed: Any) -> Progression:
         params = nnx.state(self.network(rngs_of(seed)), nnx.Param)

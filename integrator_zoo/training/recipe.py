@@ -71,7 +71,7 @@ class Plan:
     telemetry: tuple[int, ...]
     """Steps at which the geometry is measured."""
     pieces: int = 1
-    """Equal parts that a batch is taken in, one after the other."""
+    """Equal parts that a batch is taken in, two at a time; an accelerator takes it whole."""
     evaluation_batch: int = 64
     save_every: int = 0
     """Steps between checkpoints; 0 for one about every minute."""
