@@ -26,8 +26,8 @@ OUTPUT = re.compile(r"\A\s*prints\s*\Z")
 
 PLANAR = "depth=4 steps=20 train_points=64 test_points=64"
 GPT = (
-    "corpus=generated width=16 layers=1 heads=2 mlp_hidden=16 context=16 batch=4 steps=20 warmup=2 "
-    "validate_every=10 validation_windows=4 probe_windows=2"
+    "corpus=generated width=16 layers=1 heads=2 mlp_hidden=16 context=16 batch=4 pieces=1 steps=20 "
+    "warmup=2 validate_every=10 validation_windows=4 probe_windows=2"
 )
 SMALL = {
     "rings": PLANAR,
