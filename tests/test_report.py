@@ -27,8 +27,8 @@ from integrator_zoo.runs.found import find_runs
 
 TINY_GPT = {
     "corpus": "generated", "width": 16, "layers": 2, "heads": 2, "mlp_hidden": 16, "context": 8,
-    "batch": 8, "pieces": 1, "steps": 40, "warmup": 4, "validate_every": 10, "validation_windows": 64,
-    "stop_at": 20,
+    "batch": 8, "pieces": 1, "steps": 40, "warmup": 4, "validate_every": 10,
+    "validation_windows": 64, "stop_at": 20,
 }  # fmt: skip
 WICKED = "ledger:<b>mu</b>&\"'</script><script>alert(1)</script>"
 SPECS = ["euler", "ledger", WICKED, *(f"ledger:mu=0.{i}" for i in range(1, 10))]
