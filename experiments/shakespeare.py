@@ -1,7 +1,6 @@
 """Shakespeare: a character-level GPT whose residual stream is moved by any integrator.
 
-Trained on the plays, early-stopped on validation loss; the geometry of the path through depth is
-measured before, during and after training.
+Trained on the plays, early-stopped; its path is measured before, during and after training.
 """
 
 from __future__ import annotations
@@ -128,6 +127,7 @@ class Shakespeare(Experiment):
     def network(self, vocabulary: int, rule: Integrator, rngs: nnx.Rngs) -> GPT:
         """The model with these settings."""
         from integrator_zoo import GPT
+        from integrator_zoo.training.recipe import unrolled
 
         return GPT(
             vocabulary,
@@ -141,6 +141,7 @@ class Shakespeare(Experiment):
             dropout=self.dropout,
             dtype=self.dtype,
             memory=self.memory,
+            unroll=unrolled(rule),
             rngs=rngs,
         )
 
@@ -263,8 +264,7 @@ class Shakespeare(Experiment):
             metrics["first_bad_step"] = done.first_bad
         elif done.stopped:
             status = "stopped"
-            so_far = f"step {done.step:,} of {self.end():,}"
-            reason = f"out of minutes at {so_far}; the same command goes on from there"
+            reason = f"out of minutes at step {done.step:,}; the same command goes on from there"
         return Result(
             job,
             status,  # type: ignore[arg-type]

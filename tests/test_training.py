@@ -87,6 +87,8 @@ def test_pieces_give_the_gradient_of_their_mean():
     np.testing.assert_allclose(of_all, mean(jnp.float32(0.7)), rtol=1e-5)
     assert not np.allclose(of_two, of_all, rtol=1e-3)
     np.testing.assert_array_equal(over_pieces(loss, 1)(0.7, 2)[0], loss(0.7, 2, 0))
+    one_by_one = over_pieces(loss, 4, together=1)(jnp.float32(0.7), jnp.int32(2))
+    np.testing.assert_allclose(one_by_one, of_all, rtol=1e-6)
 
 
 def test_first_bad_step():

@@ -24,7 +24,7 @@ from ..trajectory import profile
 from . import checkpoints
 from .fleet import Load, over_runs, over_runs_sharing
 from .loop import Progression, advance, begin, cross_entropy, first_bad_step, over_pieces
-from .recipe import DATA, MASKS, Plan, Trained, role_key
+from .recipe import DATA, MASKS, Plan, Trained, role_key, unrolled
 from .weights import rngs_of, taken_apart
 
 SAVE_SECONDS = 60.0
@@ -174,7 +174,9 @@ class LanguageTrainer:
             logits = self.model(params, True)(batch[:, :-1], key=mask_key, integrator=rule)
             return cross_entropy(logits, batch[:, 1:])
 
-        return advance(run, over_pieces(loss, pieces), self.optimizer, until)
+        return advance(
+            run, over_pieces(loss, pieces, 2 if unrolled(rule) else 1), self.optimizer, until
+        )
 
     def _fresh(self, seed: Any) -> Progression:
         params = nnx.state(self.network(rngs_of(seed)), nnx.Param)

@@ -58,12 +58,12 @@ def advance(
 
 
 def over_pieces(
-    loss: Callable[[Any, Array, Any], Array], pieces: int
+    loss: Callable[[Any, Array, Any], Array], pieces: int, together: int = 2
 ) -> Callable[[Any, Array], tuple[Array, Any]]:
     """Value and gradient of the mean of loss(params, step, piece) over 0 <= piece < pieces.
 
-    Two pieces at a time: memory is that of two; on CPU some hundred tokens stay in the cache, and
-    one piece's small operations run beside the other's large ones.
+    `together` pieces at a time, whose memory it takes. On CPU some hundred tokens stay in the
+    cache, and of two pieces one's small operations run beside the other's large ones.
     """
     of_piece = jax.value_and_grad(loss)
     if pieces == 1:
@@ -75,7 +75,7 @@ def over_pieces(
 
         shapes = jax.eval_shape(of_piece, params, step, 0)
         nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
-        total, _ = lax.scan(add, nothing, jnp.arange(pieces), unroll=2)
+        total, _ = lax.scan(add, nothing, jnp.arange(pieces), unroll=together)
         return jax.tree.map(lambda leaf: leaf / pieces, total)
 
     return of_all

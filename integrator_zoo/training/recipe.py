@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import jax
 import numpy as np
 import optax
 from jax import Array
+
+from ..contract import Integrator
 
 DATA, MASKS, WEIGHTS = 1, 2, 3
 """Roles of randomness: the key of a role is fold_in(key of the seed, role)."""
@@ -43,6 +46,15 @@ def decays(params: Any) -> Any:
 def role_key(seed: Any, role: int) -> Array:
     """The key of one role of randomness of a run."""
     return jax.random.fold_in(jax.random.key(seed), role)
+
+
+def unrolled(rule: Integrator) -> bool:
+    """Whether layers and pieces of a batch are compiled one by one instead of as a loop.
+
+    That makes steps faster and compiling longer, and so is not worth it where a rule evaluates
+    each branch more than twice.
+    """
+    return (rule.traits.evaluations or math.inf) <= 2
 
 
 def windows(tokens: np.ndarray, context: int, count: int) -> np.ndarray:
