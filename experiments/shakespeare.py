@@ -264,7 +264,7 @@ class Shakespeare(Experiment):
             metrics["first_bad_step"] = done.first_bad
         elif done.stopped:
             status = "stopped"
-            reason = f"out of minutes at step {done.step:,}; the same command goes on from there"
+            reason = f"out of minutes at step {done.step:,} of {self.end():,}; repeat the command"
         return Result(
             job,
             status,  # type: ignore[arg-type]
