@@ -172,7 +172,8 @@ def there_and_back(stack: Any, x: Any, way: str) -> tuple[np.ndarray, np.ndarray
 def tangent_by_node(stack: Any, x: Any) -> np.ndarray:
     """Size of a random tangent of the end at each node, [depth + 1], in 64-bit.
 
-    It is sent backward through the derivative of the rewind.
+    It is sent backward through the derivative of the rewind: the field has reverse mode only, and
+    the transpose of a transpose is the derivative itself.
     """
     import jax
 
@@ -183,7 +184,8 @@ def tangent_by_node(stack: Any, x: Any) -> np.ndarray:
         tangent = jax.tree.map(
             lambda leaf: jax.random.normal(next(keys), leaf.shape, leaf.dtype), end
         )
-        _, moved = jax.jvp(lambda end: backward(weights, end).trajectory.nodes, (end,), (tangent,))
+        nodes, transposed = jax.vjp(lambda end: backward(weights, end).trajectory.nodes, end)
+        (moved,) = jax.linear_transpose(lambda of: transposed(of)[0], nodes)(tangent)
         return np.abs(np.asarray(moved)).reshape(len(moved), -1).max(1)
 
 

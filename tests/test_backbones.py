@@ -12,6 +12,7 @@ from flax import nnx
 
 import integrator_zoo as zoo
 from integrator_zoo import trajectory
+from integrator_zoo.backbones.resnet import MLP
 
 WIDTH = 4
 
@@ -202,3 +203,42 @@ def test_another_rule_on_the_same_weights():
     same = zoo.ResNet(8, integrator=zoo.get("leapfrog"), rngs=nnx.Rngs(0))
     x = X[:, :2]
     np.testing.assert_array_equal(net(x, integrator=zoo.get("leapfrog")), same(x))
+
+
+def _plain(weights, x):
+    """The formula of `MLP` as it stands, for jax to differentiate."""
+    w1, b1, w2, b2 = weights
+    return w2 @ jnp.tanh(w1 @ x + b1[:, None]) + b2[:, None]
+
+
+def _of_gradients(field, weights, x):
+    """Gradients, and gradients of their size: what a first and a second derivative give."""
+
+    def first(weights, x):
+        return jax.grad(lambda *at: (field(*at) ** 3).sum(), (0, 1))(weights, x)
+
+    def size(weights, x):
+        return sum((leaf**2).sum() for leaf in jax.tree.leaves(first(weights, x)))
+
+    return first(weights, x), jax.grad(size, (0, 1))(weights, x)
+
+
+@pytest.mark.parametrize("bend", [jnp.tanh, jnp.sin])
+def test_the_written_gradient_of_the_mlp_is_the_derived_one(bend, monkeypatch):
+    keys = jax.random.split(jax.random.key(0), 5)
+    shapes = ((6, 3), (6,), (3, 6), (3,), (3, 40))
+    *weights, x = (jax.random.normal(*both) for both in zip(keys, shapes, strict=True))
+    graph, state = nnx.split(MLP(3, 6, rngs=nnx.Rngs(0)))
+
+    def ours(weights, x):
+        named = dict(zip(("w1", "b1", "w2", "b2"), weights, strict=True))
+        return nnx.merge(graph, nnx.State({name: nnx.Param(w) for name, w in named.items()}))(x)
+
+    monkeypatch.setattr(jnp, "tanh", bend)  # what is written is right for tanh and nothing else
+    derived = jax.tree.leaves(_of_gradients(_plain, weights, x))
+    written = jax.tree.leaves(_of_gradients(ours, weights, x))
+    apart = max(
+        float(jnp.abs(a - b).max() / jnp.abs(b).max())
+        for a, b in zip(written, derived, strict=True)
+    )
+    assert (apart < 1e-5) == (bend is not jnp.sin), apart
