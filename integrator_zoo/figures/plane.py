@@ -267,5 +267,8 @@ def _arrows(ax: Axes, run: Record) -> None:
         ax.add_collection(LineCollection(lines, colors=color, linewidths=0.6, alpha=0.5))
         at = nodes[stops][:, picked].reshape(-1, 2)
         arrows = velocity[stops][:, picked, :2].reshape(-1, 2)
-        ax.quiver(*at.T, *arrows.T, color=color, angles="xy", width=0.006, headwidth=4, zorder=3)
+        ax.quiver(  # ends in the node: a ledger's velocity is the step that led there
+            *at.T, *arrows.T, color=color, angles="xy", pivot="tip", width=0.006, headwidth=4,
+            zorder=3,
+        )  # fmt: skip
     frame(ax, nodes)
