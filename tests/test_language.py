@@ -172,6 +172,22 @@ def test_a_run_stopped_early_goes_on_as_if_it_had_not(uninterrupted, tmp_path):
     assert done.curve == reference.curve
 
 
+def test_a_run_that_went_further_may_be_repeated_with_an_earlier_stop(uninterrupted, tmp_path):
+    _, reference = uninterrupted
+    rules, store = [zoo.get("ledger")], Store(tmp_path)
+    for stop in (25, 5):
+        (record,) = perform(experiment(stop_at=stop), rules, [0], store)
+        assert record.status == "ok"
+        assert record.metrics["steps"] == stop
+        assert checkpoints.about(record.folder / "checkpoint")
+    (scratch,) = (tmp_path / ".scratch").iterdir()
+    assert checkpoints.steps(scratch) == [0, 5, 20, 25]
+    notes = []
+    done = train(experiment(), scratch, note=notes.append)
+    assert notes == ["goes on from its checkpoint at step 25"]
+    assert np.array_equal(done.losses, reference.losses)
+
+
 def test_out_of_minutes_is_a_stopped_row_and_the_same_command_goes_on(tmp_path):
     chosen, rules, store = experiment(), [zoo.get("euler")], Store(tmp_path)
     (record,) = perform(chosen, rules, [0], store, max_minutes=0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -26,7 +25,9 @@ KEPT = 2
 
 
 def save(folder: Path, step: int, state: Any, about: Mapping[str, Any]) -> Path:
-    """Write the checkpoint of a step and drop all but the last `KEPT`.
+    """Write the checkpoint of a step; of those up to it, and of those after it, `KEPT` stay.
+
+    There are some after it where a run that went further is repeated with an earlier stop.
 
     Args:
         folder: where the checkpoints of one run live.
@@ -53,7 +54,9 @@ def save(folder: Path, step: int, state: Any, about: Mapping[str, Any]) -> Path:
         ) from None
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    for old in steps(folder)[:-KEPT]:
+    saved = steps(folder)
+    kept = {*saved[-KEPT:], *[one for one in saved if one <= step][-KEPT:]}
+    for old in set(saved) - kept:
         shutil.rmtree(folder / f"step-{old:08}", ignore_errors=True)
     return place
 
@@ -169,9 +172,3 @@ def _hashes(folder: Path) -> dict[str, str]:
         file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in files
     }
-
-
-def copy(folder: Path, place: Path) -> None:
-    """Copy the last checkpoint of a folder to `place`."""
-    last = steps(folder)[-1]
-    shutil.copytree(folder / f"step-{last:08}", os.fspath(place))
