@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -33,7 +32,6 @@ TINY_GPT = {
 WICKED = "ledger:<b>mu</b>&\"'</script><script>alert(1)</script>"
 SPECS = ["euler", "ledger", WICKED, *(f"ledger:mu=0.{i}" for i in range(1, 10))]
 MOST_BYTES = 6e6
-MOST_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +76,14 @@ def many(real, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(many, tmp_path_factory):
-    """The page about the 54 runs, and the processor seconds it took."""
+    """The page about the 54 runs."""
     target = tmp_path_factory.mktemp("page") / "report.html"
     notes = []
-    clock = time.process_time()
     found = find_runs([many])
     write_report(chapters(found, current()), target, note=notes.append)
-    seconds = time.process_time() - clock
     assert len(found) == 54
     assert not notes
-    return target, seconds
+    return target
 
 
 class Elements(HTMLParser):
@@ -111,14 +107,12 @@ class Elements(HTMLParser):
         self._inside = None
 
 
-def test_54_runs_are_one_small_page_in_seconds(page):
-    target, seconds = page
-    assert target.stat().st_size < MOST_BYTES
-    assert seconds < MOST_SECONDS
+def test_54_runs_are_one_small_page(page):
+    assert page.stat().st_size < MOST_BYTES
 
 
 def test_the_page_asks_nobody_and_escapes_everything(page):
-    text = page[0].read_text("utf-8")
+    text = page.read_text("utf-8")
     seen = Elements()
     seen.feed(text)
     assert all(address.startswith(("data:", "#")) for address in seen.addresses)
@@ -136,7 +130,7 @@ def test_the_page_says_what_its_columns_mean(page):
     columns = [(one, column) for one in experiments for column in one.columns]
     assert columns
     assert not [f"{one.name}: {column.heading}" for one, column in columns if not column.meaning]
-    text = page[0].read_text("utf-8")
+    text = page.read_text("utf-8")
     assert text.count('class="meanings"') == 2
     assert text.index("Ceiling, against depth<") < text.index(", depth 6</figcaption>")
     rings = current().get("experiment", "rings")
@@ -241,7 +235,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, page):
-    browser.get(page[0].as_uri())
+    browser.get(page.as_uri())
     return browser
 
 
@@ -362,10 +356,10 @@ def test_no_complaint_and_no_request(opened, page):
     asked = [
         e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
     ]
-    assert page[0].as_uri() in asked  # the control: requests are seen
+    assert page.as_uri() in asked  # the control: requests are seen
     # the page's own pictures, and the tabs that the browser opens by itself
     own = ("data:", "chrome:", "chrome-untrusted:")
-    assert {url for url in asked if not url.startswith(own)} == {page[0].as_uri()}
+    assert {url for url in asked if not url.startswith(own)} == {page.as_uri()}
 
 
 @pytest.mark.parametrize("width", [360, 1200])
