@@ -33,9 +33,9 @@ class MLP(nnx.Module):
         return _two_layers(self.w1[...], self.b1[...], self.w2[...], self.b2[...], x)
 
 
-def _with_inner(w1: Array, b1: Array, w2: Array, b2: Array, x: Array) -> tuple[Array, Array]:
+def _two_layers_forward(w1: Array, b1: Array, w2: Array, b2: Array, x: Array) -> tuple[Array, Any]:
     inner = jnp.tanh(w1 @ x + b1[:, None])
-    return w2 @ inner + b2[:, None], inner
+    return w2 @ inner + b2[:, None], (w1, w2, x, inner)
 
 
 @jax.custom_vjp
@@ -45,12 +45,7 @@ def _two_layers(w1: Array, b1: Array, w2: Array, b2: Array, x: Array) -> Array:
     The derived one keeps 1 - tanh^2 beside tanh in every layer, and makes the gradients of
     `inner` and `x` with points first, to transpose them afterwards.
     """
-    return _with_inner(w1, b1, w2, b2, x)[0]
-
-
-def _two_layers_forward(w1: Array, b1: Array, w2: Array, b2: Array, x: Array) -> tuple[Array, Any]:
-    force, inner = _with_inner(w1, b1, w2, b2, x)
-    return force, (w1, w2, x, inner)
+    return _two_layers_forward(w1, b1, w2, b2, x)[0]
 
 
 def _two_layers_backward(kept: Any, of_force: Array) -> tuple[Array, ...]:
