@@ -42,6 +42,8 @@ _PUBLISHED = {
     "batch": 64,
     "pieces": 32,
     "steps": 12000,
+    "peak_lr": 0.001,
+    "end_lr": 0.0001,
     "warmup": 200,
     "validate_every": 250,
 }
@@ -71,14 +73,12 @@ class Shakespeare(Experiment):
     heads: int = option(4, "attention heads", low=1)
     mlp_hidden: int = option(512, "hidden units of the MLP", low=1)
     context: int = option(64, "characters a window", low=2)
-    batch: int = option(32, "windows a step", low=1)
-    pieces: int = option(
-        4, "parts a batch is taken in on CPU; fewer where they would be unequal", low=1
-    )
+    batch: int = option(16, "windows a step", low=1)
+    pieces: int = option(2, "equal parts a batch is taken in on CPU, if it can be", low=1)
     steps: int = option(800, "optimiser steps of the whole schedule", low=2)
     stop_at: int = option(0, "stop at this step of the schedule; 0 for its end", low=0)
-    peak_lr: float = option(0.001, "AdamW's highest learning rate", above=0.0)
-    end_lr: float = option(0.0001, "learning rate at the end of the cosine", low=0.0)
+    peak_lr: float = option(0.002, "AdamW's highest learning rate", above=0.0)
+    end_lr: float = option(0.0002, "learning rate at the end of the cosine", low=0.0)
     warmup: int = option(80, "steps of linear warm-up", low=0)
     weight_decay: float = option(0.01, "AdamW's decay of kernels and embeddings", low=0.0)
     clip: float = option(1.0, "largest global norm of a gradient", above=0.0)
@@ -86,7 +86,7 @@ class Shakespeare(Experiment):
     h: float = option(1.0, "step size of a sub-update", above=0.0)
     validate_every: int = option(100, "steps between validations", low=1)
     validation_windows: int = option(256, "fixed validation windows", low=1)
-    evaluation_batch: int = option(64, "windows evaluated at a time", low=1)
+    evaluation_batch: int = option(32, "windows evaluated at a time", low=1)
     probe_windows: int = option(8, "validation windows whose paths are measured", low=1)
     save_every: int = option(0, "steps between checkpoints; 0 for one a minute", low=0)
     dtype: str = option("float32", "what branches compute in", choices=("float32", "bfloat16"))
@@ -219,7 +219,7 @@ class Shakespeare(Experiment):
         full = trainer.evaluate(best, all_windows(corpus.validation, self.context))
         counts = {
             "parameters": parameter_count(trainer.shapes),
-            "evaluations_per_step": trainer.evaluations() / (2 * self.layers),
+            "evaluations_per_step": trainer.evaluations(best) / (2 * self.layers),
         }
         for job, done, loss in zip(load.jobs, trained, full, strict=True):
             yield self._result(job, done, float(loss), counts, facts)

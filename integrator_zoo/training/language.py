@@ -100,9 +100,8 @@ class LanguageTrainer:
             found.append(losses[:, : len(part)].astype(np.float64))
         return np.concatenate(found, 1).mean(1)
 
-    def evaluations(self) -> int:
+    def evaluations(self, params: Any) -> int:
         """Field evaluations of one forward pass of the first run, counted as they happen."""
-        params = jax.jit(over_runs(self._fresh))(jnp.zeros(1, jnp.uint32)).params
 
         def run(mark: Any) -> Any:
             def forward(params: Any, tokens: Array) -> Any:
