@@ -59,3 +59,20 @@ def test_the_first_screen_sets_everything_up():
     assert compare.endswith("zoo compare rings")
     assert tests.endswith("python -m pytest")
     assert "grep -m1 'm pytest' README.md" in (ROOT / ".ci/run").read_text()
+
+
+def test_its_findings_are_those_of_the_pages():
+    """The counts of the page of claims, and every "n of m" of the findings' pages."""
+    findings = README.split("## Findings")[1].split("\n## ")[0]
+    page = (ROOT / "docs/reproduction.md").read_text()
+    judged = re.search(r"(\d+) claims: (\d+) hold, (\d+) differ, (\d+) not run", page)
+    said = re.search(
+        r"Of (\d+) published figures (\d+) hold, (\d+) differ and (\d+) need", findings
+    )
+    assert judged
+    assert said
+    assert said.groups() == judged.groups()
+    pages = " ".join(file.read_text() for file in (ROOT / "docs/findings").glob("*.md"))
+    shares = re.findall(r"\d+ of \d+", findings)
+    assert len(shares) >= 3
+    assert [share for share in shares if share not in pages] == []

@@ -141,6 +141,21 @@ def test_experiments_of_one_kin_share_programs_and_long_runs_come_first():
     assert len(first) + len(second) == len(jobs)
 
 
+def test_two_devices_share_a_grid_by_whole_programs_and_both_end_with_short_runs():
+    jobs = [
+        Job(zoo.get(rule), seed, experiment=current().get("experiment", f"rings:depth={depth}"))
+        for depth in (8, 32, 128)
+        for rule in ("euler", "ledger")
+        for seed in range(3)
+    ]
+    depths = [[load.jobs[0].experiment.depth for load in s] for s in share_out(jobs, 2, most=1)]
+    assert depths == [[128] * 3 + [32] * 3 + [8] * 3] * 2
+    programs = [{load.program for load in share} for share in share_out(jobs, 2)]
+    assert not programs[0] & programs[1]
+    four = [{load.program for load in share} for share in share_out(jobs, 4)]
+    assert any(a & b for a in four for b in four if a is not b)  # the control: one must be cut
+
+
 def test_a_sweep_gives_the_same_runs_as_one_experiment_at_a_time(tmp_path):
     from integrator_zoo.runs import Store, perform
 

@@ -54,24 +54,27 @@ ADAPTIVE_COST = 40
 def share_out(
     jobs: Sequence[Job], devices: int, traced: bool = True, most: int | None = None
 ) -> list[list[Load]]:
-    """Group jobs by program and cut them into one contiguous share a device, of equal work.
+    """Group jobs by program and share them out, a list of loads a device, of equal work.
 
-    Contiguous, so that as few programs as possible are compiled for two devices; within a share
-    the long runs come first, so that the short ones even out the end. Work is counted in declared
-    field evaluations times the experiment's cost. Rules that differ in a number share a program if
+    The largest programs first, each to the device that has least to do, and on to the next where
+    that one's share is full: few programs are compiled for two devices. Within a share the long
+    runs come first, so that the short ones even out the end. Work is counted in declared field
+    evaluations times the experiment's cost. Rules that differ in a number share a program if
     `traced`, and so do experiments of equal settings. A load holds at most `most` jobs.
     """
     programs: dict[Any, list[Job]] = {}
     for job in jobs:
         programs.setdefault(_program_key(job, traced), []).append(job)
-    ordered = [(key, job) for key, members in programs.items() for job in members]
-    costs = [cost_of(job) for _, job in ordered]
-    total, before = sum(costs), 0.0
+    full = sum(map(cost_of, jobs)) / devices
+    work = [0.0] * devices
     shares: list[dict[Any, list[Job]]] = [{} for _ in range(devices)]
-    for (key, job), cost in zip(ordered, costs, strict=True):
-        device = int((before + cost / 2) * devices / total)
-        shares[device].setdefault(key, []).append(job)
-        before += cost
+    for key, members in sorted(programs.items(), key=lambda item: -sum(map(cost_of, item[1]))):
+        device = work.index(min(work))
+        for job in members:
+            if work[device] + cost_of(job) / 2 > full:
+                device = work.index(min(work))
+            shares[device].setdefault(key, []).append(job)
+            work[device] += cost_of(job)
     return [
         [
             Load(members[0].rule, tuple(members[i : i + (most or len(members))]), key[2], key)
