@@ -11,9 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import integrator_zoo as zoo
 from integrator_zoo import ZooError, claims, intervals
 from integrator_zoo.claims import Claim, Request
-from integrator_zoo.runs import Store, reproduce
+from integrator_zoo.registry import current
+from integrator_zoo.runs import Store, perform, reproduce
 
 ALL = reproduce.all_claims()
 
@@ -153,8 +155,6 @@ def test_orbit_claims_from_nothing_and_from_records_alone(tmp_path):
 
 
 def test_studies_name_runs_that_exist():
-    from integrator_zoo.registry import current
-
     studies = current().get("experiment", "rings").studies()
     assert {study.name for study in studies} == {"ceiling", "inertia", "transfer", "friction"}
     for study in studies:
@@ -191,3 +191,18 @@ def test_differences_are_paired():
 def test_a_request_says_its_command():
     request = Request("rings", "ledger", 3, settings={"depth": 8})
     assert request.command() == "zoo compare rings -i ledger --seeds 3 --set depth=8"
+
+
+def test_the_ceiling_looks_at_more_points_than_a_run_has(tmp_path):
+    """What it gets wrong is as much as its accuracy says, and that under another rule is not."""
+    from integrator_zoo_experiments.studies import ceiling
+
+    settings = {"depth": 3, "steps": 30, "train_points": 64, "test_points": 64}
+    experiment = current().get("experiment", "rings").with_options(settings)
+    (run,) = perform(experiment, [zoo.get("ledger")], [0], Store(tmp_path))
+    wrong = ceiling._wrong(run, "ledger") / ceiling.MORE
+    assert wrong == pytest.approx(1 - run.metrics["test_accuracy"], abs=0.1)
+    assert abs(ceiling._wrong(run, "ledger:mu=0") / ceiling.MORE - wrong) > 0.1  # the control
+    assert ceiling._thin_channels([run]) == []
+    full = SimpleNamespace(metrics={"test_accuracy": 1.0}, config=run.config, arrays=run.arrays)
+    assert "every test point right: 1 of 1" in ceiling._thin_channels([full])[0]
