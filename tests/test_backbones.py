@@ -223,12 +223,13 @@ def _of_gradients(field, weights, x):
     return first(weights, x), jax.grad(size, (0, 1))(weights, x)
 
 
+@pytest.mark.parametrize("width", [3, 5])  # products by the row, and whole
 @pytest.mark.parametrize("bend", [jnp.tanh, jnp.sin])
-def test_the_written_gradient_of_the_mlp_is_the_derived_one(bend, monkeypatch):
+def test_the_written_gradient_of_the_mlp_is_the_derived_one(bend, width, monkeypatch):
     keys = jax.random.split(jax.random.key(0), 5)
-    shapes = ((6, 3), (6,), (3, 6), (3,), (3, 40))
+    shapes = ((6, width), (6,), (width, 6), (width,), (width, 40))
     *weights, x = (jax.random.normal(*both) for both in zip(keys, shapes, strict=True))
-    graph = nnx.graphdef(MLP(3, 6, rngs=nnx.Rngs(0)))
+    graph = nnx.graphdef(MLP(width, 6, rngs=nnx.Rngs(0)))
 
     def ours(weights, x):
         named = dict(zip(("w1", "b1", "w2", "b2"), weights, strict=True))
