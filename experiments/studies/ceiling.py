@@ -73,9 +73,13 @@ def _report(groups: Groups, folder: Path) -> Sequence[str]:
     ]
 
 
+def _full(record: Record) -> bool:
+    return (record.metrics.get("test_accuracy") or 0) >= ROUNDED
+
+
 def _thin_channels(flows: Sequence[Record]) -> list[str]:
     """What the exact flows that reach 100 % do to many more points: is there no channel?"""
-    full = [record for record in flows if (record.metrics.get("test_accuracy") or 0) >= ROUNDED]
+    full = list(filter(_full, flows))
     if not full:
         return []
     as_trained, finer = ([_wrong(record, rule) for record in full] for rule in (FLOW, FINER))
@@ -95,14 +99,13 @@ def _wrong(record: Record, rule: str) -> int:
 
     import integrator_zoo as zoo
     from integrator_zoo.registry import current
-    from integrator_zoo.training.weights import from_record
+    from integrator_zoo.training.weights import from_records
 
     chosen = {**record.config["settings"], "test_points": MORE}
     experiment: Any = current().get("experiment", "rings").with_options(chosen)
-    graph, shapes = nnx.split(nnx.eval_shape(lambda: experiment.network(zoo.get(rule), 0)))
+    graph, (params,) = from_records(lambda: experiment.network(zoo.get(rule), 0), [record.arrays])
     points = experiment.data(seed=MORE)  # a seed that no run has
-    net = nnx.merge(graph, from_record(shapes, record.arrays))
-    logits = jax.jit(lambda x: net(x))(jnp.asarray(points.test_x))
+    logits = jax.jit(lambda p, x: nnx.merge(graph, p)(x))(params, jnp.asarray(points.test_x))
     return int((np.asarray(logits.argmax(-1)) != points.test_y).sum())
 
 
@@ -114,7 +117,7 @@ def _answer(groups: Groups) -> list[str]:
     """How many nets reached 100 %: those that keep a velocity together, the others one by one."""
     moving, still, said = [0, 0], [], []
     for request, group in zip(REQUESTS, groups, strict=True):
-        hits = sum((r.metrics.get("test_accuracy") or 0) >= ROUNDED for r in group)
+        hits = sum(map(_full, group))
         if "kinetic_energy_end" in group[0].metrics:
             moving[0] += hits
             moving[1] += len(group)

@@ -24,10 +24,13 @@ def accuracies(groups: Groups) -> np.ndarray:
 
     import integrator_zoo as zoo
     from integrator_zoo.registry import current
-    from integrator_zoo.training.weights import from_record
+    from integrator_zoo.training.weights import from_records
 
     experiment: Any = current().get("experiment", "rings").with_options({"depth": DEPTH})
-    graph, shapes = nnx.split(nnx.eval_shape(lambda: experiment.network(zoo.get(RULES[0]), 0)))
+    graph, nets = from_records(
+        lambda: experiment.network(zoo.get(RULES[0]), 0),
+        [record.arrays for group in groups for record in group],
+    )
     tests = [experiment.data(seed) for seed in range(SEEDS)]
     points = jnp.stack([jnp.asarray(test.test_x) for test in tests])
     labels = np.stack([test.test_y for test in tests])
@@ -40,9 +43,9 @@ def accuracies(groups: Groups) -> np.ndarray:
             return nnx.merge(graph, params)(x, integrator=rule)
 
         evaluate = jax.jit(functools.partial(jax.lax.map, logits))
-        for i, group in enumerate(groups):
-            nets = [from_record(shapes, record.arrays) for record in group]
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
+        for i in range(len(groups)):
+            own = nets[i * SEEDS : (i + 1) * SEEDS]
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *own)
             found[i, j] = (np.asarray(evaluate((stacked, points))).argmax(-1) == labels).mean(1)
     return found
 

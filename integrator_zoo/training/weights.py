@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,20 @@ def recorded(params: Any) -> dict[str, np.ndarray]:
     return {_name(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(params)}
 
 
-def from_record(shapes: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The parameters that a record holds, for a network of these shapes.
+def from_records(
+    network: Callable[[], nnx.Module], records: Sequence[Mapping[str, np.ndarray]]
+) -> tuple[Any, list[Any]]:
+    """A network's graph, and the parameters that the arrays of each record hold.
 
     Raises:
-        KeyError: the record holds no such weights.
+        KeyError: a record holds no such weights.
     """
-    return jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[_name(path)]), shapes)
+    graph, shapes = nnx.split(nnx.eval_shape(network))
+    params = [
+        jax.tree.map_with_path(lambda path, _, held=held: jnp.asarray(held[_name(path)]), shapes)
+        for held in records
+    ]
+    return graph, params
 
 
 def _name(path: Any) -> str:
